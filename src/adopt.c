@@ -1,0 +1,57 @@
+#include <errno.h>
+#include <string.h>
+
+#include "handle.h"
+#include "sys.h"
+
+static int
+is_ours(int pid)
+{
+	struct wean_status s;
+
+	return wean_sys_wait(-1, pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, &s) != -ECHILD;
+}
+
+static int
+take_process(struct wean_child *child, int pid, unsigned long long flags)
+{
+	struct handle *h = wean_handle(child);
+	int fd = wean_sys_pidfd_open(pid, 0);
+
+	if (fd >= 0 && fd <= 2) {
+		int high = wean_sys_dup_above(fd, 3);
+
+		wean_sys_close(fd);
+		fd = high;
+	}
+	/* EINVAL: a thread's number. */
+	if (fd < 0 && (fd == -ESRCH || fd == -EINVAL || (flags & WEAN_NEED_PIDFD)))
+		return -fd;
+	if (fd < 0 && wean_sys_kill(pid, 0) == -ESRCH)
+		return ESRCH;
+	child->pid = pid;
+	child->pidfd = fd < 0 ? -1 : fd;
+	h->state = HANDLE_RUNS;
+	h->flags = (flags & WEAN_NEW_GROUP ? HANDLE_LEADS : 0)
+	         | (flags & WEAN_EINTR ? HANDLE_EINTR : 0)
+	         | (is_ours(pid) ? 0 : HANDLE_STRANGER);
+	return 0;
+}
+
+int
+wean_adopt(struct wean_child *child, int pid, unsigned long long flags)
+{
+	const unsigned long long known = WEAN_NEW_GROUP | WEAN_NEED_PIDFD | WEAN_EINTR;
+
+	if (!child)
+		return EINVAL;
+	*child = (struct wean_child){ .pidfd = -1, .in = -1, .out = -1, .err = -1,
+	                              .index = -1 };
+	if (pid < 0 || (flags & ~known))
+		return EINVAL;
+	if (pid > 0)
+		return take_process(child, pid, flags);
+	wean_handle(child)->state = HANDLE_ENDS_ONLY;
+	wean_handle(child)->flags = flags & WEAN_EINTR ? HANDLE_EINTR : 0;
+	return 0;
+}

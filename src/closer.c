@@ -1,0 +1,146 @@
+#include <errno.h>
+
+#include "closer.h"
+#include "sys.h"
+
+/* ---- close_range(2): a call for each gap between the kept ---- */
+
+/* The gap that begins at *low or after, before keep->number[*next]. */
+static int
+next_gap(const struct fd_numbers *keep, size_t *next, unsigned *low, unsigned last,
+         unsigned *end)
+{
+	while (*next < keep->n && (unsigned)keep->number[*next] <= *low) {
+		if ((unsigned)keep->number[*next] == *low)
+			++*low;
+		++*next;
+	}
+	if (*low > last)
+		return 0;
+	*end = last;
+	if (*next < keep->n && (unsigned)keep->number[*next] <= last)
+		*end = (unsigned)keep->number[*next] - 1;
+	return 1;
+}
+
+static int
+close_gaps(unsigned low, unsigned last, const struct fd_numbers *keep, int *rung)
+{
+	size_t next = 0;
+	unsigned end;
+
+	while (next_gap(keep, &next, &low, last, &end)) {
+		int r = wean_sys_close_range(low, end, 0);
+
+		if (r < 0)
+			return -r;
+		*rung = CLOSE_RANGE;
+		if (end == last)
+			break;
+		low = end + 1;
+	}
+	return 0;
+}
+
+/* ---- the kernel's own listing ---- */
+
+/* Frees a number for the listing where the limit is used up: every number below
+   the limit is open then, so one that is not kept is soon found. */
+static int
+close_one(unsigned low, unsigned last, const struct fd_numbers *keep)
+{
+	unsigned holes = 64;
+
+	for (unsigned n = low; n <= last && holes > 0; n++) {
+		if (fd_has(keep, (int)n))
+			continue;
+		if (wean_sys_close((int)n) == 0)
+			return 0;
+		holes--;
+	}
+	return EMFILE;
+}
+
+static int
+open_listing(unsigned low, unsigned last, const struct fd_numbers *keep)
+{
+	int list = wean_sys_list_open();
+
+	if (list == -EMFILE && close_one(low, last, keep) == 0)
+		list = wean_sys_list_open();
+	return list;
+}
+
+struct pass {
+	unsigned low, last;
+	const struct fd_numbers *keep;
+	int list;
+	int closed, saw_itself;
+};
+
+static void
+close_listed(struct pass *p, int n)
+{
+	if (n == p->list) {
+		p->saw_itself = 1;
+	} else if ((unsigned)n >= p->low && (unsigned)n <= p->last
+	    && !fd_has(p->keep, n)) {
+		wean_sys_close(n);
+		p->closed = 1;
+	}
+}
+
+static int
+read_listing(struct pass *p, void *buf, size_t size)
+{
+	int len;
+
+	p->closed = p->saw_itself = 0;
+	if ((len = wean_sys_list_rewind(p->list)) < 0)
+		return -len;
+	while ((len = wean_sys_list_read(p->list, buf, size)) > 0)
+		for (size_t at = 0; at < (size_t)len; ) {
+			int n = wean_sys_listed(buf, (size_t)len, &at);
+
+			if (n >= 0)
+				close_listed(p, n);
+		}
+	return -len;
+}
+
+/* Entries may vanish under the reading, so it goes on until a pass found nothing to
+   close.  A listing that does not even show itself is not "nothing open". */
+static int
+close_by_listing(unsigned low, unsigned last, const struct fd_numbers *keep, void *buf,
+                 size_t size)
+{
+	struct pass p = { .low = low, .last = last, .keep = keep };
+	int error;
+
+	p.list = open_listing(low, last, keep);
+	if (p.list < 0)
+		return -p.list;
+	do {
+		error = read_listing(&p, buf, size);
+		if (error == 0 && !p.saw_itself)
+			error = ENOTSUP;
+	} while (error == 0 && p.closed);
+	wean_sys_close(p.list);
+	return error;
+}
+
+/* ---- the ladder ---- */
+
+int
+wean_close_others(unsigned low, unsigned last, const struct fd_numbers *keep, void *buf,
+                  size_t size, int *rung)
+{
+	int error = close_gaps(low, last, keep, rung);
+
+	if (!wean_sys_not_here(error))
+		return error;
+	error = close_by_listing(low, last, keep, buf, size);
+	if (error == 0)
+		*rung = CLOSE_PROCFS;
+	return error;
+}

@@ -1,0 +1,47 @@
+/* What wean_child.opaque holds. */
+#ifndef WEAN_HANDLE_H
+#define WEAN_HANDLE_H
+
+#include <stddef.h>
+#include <wean.h>
+
+enum { HANDLE_NONE, HANDLE_RUNS, HANDLE_OVER, HANDLE_ENDS_ONLY };
+
+enum { HANDLE_LEADS = 1,    /* a group */
+       HANDLE_EINTR = 2,
+       HANDLE_STRANGER = 4  /* no child of ours: nothing can be waited for */ };
+
+struct handle {
+	int state, flags;
+	int lock;               /* of the reaping, between threads that wait */
+	int kind, value, core;  /* once it is over */
+	int usage[6];           /* three long long, which an int array may hold unaligned */
+	int spare[4];
+};
+
+_Static_assert(sizeof(struct handle) == sizeof ((struct wean_child *)0)->opaque,
+               "a handle fills the opaque part of a child");
+
+static inline struct handle *
+wean_handle(struct wean_child *child)
+{
+	return (struct handle *)(void *)child->opaque;
+}
+
+static inline const struct handle *
+wean_handle_const(const struct wean_child *child)
+{
+	return (const struct handle *)(const void *)child->opaque;
+}
+
+static inline int
+wean_handle_state(const struct wean_child *child)
+{
+	return __atomic_load_n(&wean_handle_const(child)->state, __ATOMIC_ACQUIRE);
+}
+
+/* wait.c, for others that wait.  Whether the child is over, without reaping it: 1, 0, or
+   a negative errno. */
+int wean_child_is_over(const struct wean_child *child);
+
+#endif

@@ -1,0 +1,53 @@
+#include <errno.h>
+
+#include "handle.h"
+#include "sys.h"
+
+/* By number, where there is no pidfd or it can't be used: only as long as the process
+   is there to bear it, which a child is until it is reaped. */
+static int
+kill_by_number(const struct wean_child *child, int number, int sig)
+{
+	struct wean_status s;
+	int flags = SYS_ANY | SYS_NOHANG | SYS_NOREAP;
+
+	if (!(wean_handle_const(child)->flags & HANDLE_STRANGER)
+	    && wean_sys_wait(child->pidfd, child->pid, flags, &s) == -ECHILD)
+		return -ESRCH;
+	return wean_sys_kill(number, sig);
+}
+
+int
+wean_kill(const struct wean_child *child, int sig)
+{
+	int r = -ENOSYS;
+
+	if (!child)
+		return EINVAL;
+	if (wean_handle_state(child) != HANDLE_RUNS)
+		return ESRCH;
+	if (child->pidfd >= 0)
+		r = wean_sys_pidfd_kill(child->pidfd, sig);
+	if (child->pidfd < 0 || (r < 0 && wean_sys_not_here(-r)))
+		r = kill_by_number(child, child->pid, sig);
+	return r < 0 ? -r : 0;
+}
+
+int
+wean_kill_group(const struct wean_child *child, int sig)
+{
+	int state, r = -ENOSYS;
+
+	if (!child)
+		return EINVAL;
+	state = wean_handle_state(child);
+	if (state != HANDLE_RUNS && state != HANDLE_OVER)
+		return ESRCH;
+	if (!(wean_handle_const(child)->flags & HANDLE_LEADS))
+		return EINVAL;
+	if (child->pidfd >= 0)
+		r = wean_sys_pidfd_kill_group(child->pidfd, sig);
+	if (child->pidfd < 0 || (r < 0 && wean_sys_not_here(-r)))
+		r = state == HANDLE_RUNS ? kill_by_number(child, -child->pid, sig) : -ESRCH;
+	return r < 0 ? -r : 0;
+}

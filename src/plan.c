@@ -1,0 +1,335 @@
+#define _XOPEN_SOURCE 700
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "path.h"
+#include "plan.h"
+
+/* ---- memory ---- */
+
+struct chunk {
+	struct chunk *next;
+	long long align;
+};
+
+void *
+wean_arena_take(struct arena *a, size_t n, size_t size)
+{
+	struct chunk *c;
+
+	if (n > (SIZE_MAX / 2 - sizeof *c) / size)
+		return NULL;
+	size = (n * size + 7) & ~(size_t)7;
+	if (size <= (size_t)(a->end - a->at)) {
+		a->at += size;
+		return a->at - size;
+	}
+	if (!(c = malloc(sizeof *c + size)))
+		return NULL;
+	c->next = a->chunks;
+	a->chunks = c;
+	return c + 1;
+}
+
+void
+wean_arena_free(struct arena *a)
+{
+	while (a->chunks) {
+		struct chunk *c = a->chunks;
+
+		a->chunks = c->next;
+		free(c);
+	}
+}
+
+/* ---- the options as such ---- */
+
+enum { KNOWN_FLAGS = 0x17fffff };
+
+static int
+reserved_is_zero(const struct wean_options *o)
+{
+	for (size_t i = 0; i < sizeof o->reserved_int / sizeof o->reserved_int[0]; i++)
+		if (o->reserved_int[i])
+			return 0;
+	for (size_t i = 0; i < sizeof o->reserved_ptr / sizeof o->reserved_ptr[0]; i++)
+		if (o->reserved_ptr[i])
+			return 0;
+	return 1;
+}
+
+/* A member that is not zero although its flag is missing. */
+static int
+lacks_flag(const struct wean_options *o)
+{
+	const struct { int set; unsigned flags; } needs[] = {
+		{ o->pgid != 0, WEAN_JOIN_GROUP },
+		{ o->umask != 0, WEAN_SET_UMASK },
+		{ o->nice != 0, WEAN_SET_NICE },
+		{ o->dirfd != 0, WEAN_DIR_FD },
+		{ o->ttyfd != 0, WEAN_CONTROL_TTY | WEAN_FOREGROUND },
+		{ o->cgroupfd != 0, WEAN_IN_CGROUP },
+		{ o->uid != 0, WEAN_SET_UID },
+		{ o->gid != 0, WEAN_SET_GID },
+		{ o->groups || o->ngroups, WEAN_SET_GROUPS },
+	};
+
+	for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
+		if (needs[i].set && !(o->flags & needs[i].flags))
+			return 1;
+	return 0;
+}
+
+/* Flags that contradict each other or lack another. */
+static int
+flags_clash(unsigned long long flags)
+{
+	return ((flags & WEAN_JOIN_GROUP) && (flags & (WEAN_NEW_GROUP | WEAN_NEW_SESSION)))
+	    || ((flags & WEAN_CONTROL_TTY) && !(flags & WEAN_NEW_SESSION))
+	    || ((flags & WEAN_RESET_SIGNALS) && (flags & WEAN_KEEP_IGNORED));
+}
+
+static int
+value_is_bad(const struct wean_options *o)
+{
+	return ((o->flags & WEAN_JOIN_GROUP) && o->pgid <= 0)
+	    || o->umask < 0 || o->umask > 0777 || o->nice < -20 || o->nice > 19
+	    || o->pdeathsig < 0 || o->pdeathsig > wean_sys_last_signal
+	    || ((o->flags & WEAN_SET_UID) && o->uid == ~0U)
+	    || ((o->flags & WEAN_SET_GID) && o->gid == ~0U)
+	    || (o->sigdefault & o->sigignore)
+	    || (o->file && o->candidates)
+	    || (o->nfds && !o->fds) || o->nfds > INT32_MAX - 3
+	    || (o->nlimits && !o->limits) || o->nlimits > INT32_MAX
+	    || (o->ngroups && !o->groups) || o->ngroups > INT32_MAX;
+}
+
+static int
+check_open(struct plan *p, unsigned long long flags, int fd, int stage)
+{
+	if ((p->opt->flags & flags) && wean_sys_close_on_exec(fd) < 0)
+		return plan_fail(p, stage, -1, EBADF);
+	return 0;
+}
+
+static int
+check_options(struct plan *p)
+{
+	const struct wean_options *o = p->opt;
+	int error;
+
+	if ((o->flags & ~(unsigned long long)KNOWN_FLAGS) || !reserved_is_zero(o)
+	    || lacks_flag(o) || flags_clash(o->flags) || value_is_bad(o))
+		return plan_fail(p, WEAN_STAGE_OPTIONS, -1, EINVAL);
+	for (size_t i = 0; i < o->nlimits; i++)
+		if (o->limits[i].reserved)
+			return plan_fail(p, WEAN_STAGE_OPTIONS, (int)i, EINVAL);
+	error = check_open(p, WEAN_DIR_FD, o->dirfd, WEAN_STAGE_DIR);
+	if (!error)
+		error = check_open(p, WEAN_CONTROL_TTY | WEAN_FOREGROUND, o->ttyfd,
+		                   WEAN_STAGE_TTY);
+	if (!error)
+		error = check_open(p, WEAN_IN_CGROUP, o->cgroupfd, WEAN_STAGE_CGROUP);
+	return error;
+}
+
+static void
+plan_signals(struct plan *p)
+{
+	const struct wean_options *o = p->opt;
+
+	p->to_ignore = o->sigignore;
+	p->to_default = o->sigdefault;
+	if (o->flags & WEAN_RESET_SIGNALS)
+		p->to_default = ~0ULL;
+	else if (!(o->flags & WEAN_KEEP_IGNORED))
+		p->to_default |= WEAN_SIG(SIGPIPE) | WEAN_SIG(SIGXFSZ) | WEAN_SIG(SIGCHLD);
+	p->to_default &= ~p->to_ignore;
+}
+
+/* ---- the environment and the program ---- */
+
+static char *const none[] = { NULL };
+
+static size_t
+count(char *const *list)
+{
+	size_t n = 0;
+
+	while (list && list[n])
+		n++;
+	return n;
+}
+
+static size_t
+name_length(const char *variable)
+{
+	return strcspn(variable, "=");
+}
+
+/* The last edit of the variable that `variable` names or sets. */
+static char *
+edit_of(char *const *edits, const char *variable)
+{
+	size_t len = name_length(variable);
+
+	for (size_t i = count(edits); i-- > 0; )
+		if (name_length(edits[i]) == len && memcmp(edits[i], variable, len) == 0)
+			return edits[i];
+	return NULL;
+}
+
+static int
+is_removal(const char *edit)
+{
+	return edit[name_length(edit)] == '\0';
+}
+
+static size_t
+put_edit(char **env, size_t n, char *edit)
+{
+	for (size_t i = 0; i < n; i++)
+		if (env[i] == edit)
+			return n;
+	if (!is_removal(edit))
+		env[n++] = edit;
+	return n;
+}
+
+/* An edited variable stands where it first stood, a new one at the end. */
+static void
+merge_env(char **env, char *const *base, char *const *edits)
+{
+	size_t n = 0;
+
+	for (; *base; base++) {
+		char *edit = edit_of(edits, *base);
+
+		if (edit)
+			n = put_edit(env, n, edit);
+		else
+			env[n++] = *base;
+	}
+	for (size_t i = 0; edits[i]; i++)
+		n = put_edit(env, n, edit_of(edits, edits[i]));
+	env[n] = NULL;
+}
+
+static int
+plan_env(struct plan *p)
+{
+	char *const *base = p->opt->env ? p->opt->env : wean_sys_environ();
+	char *const *edits = p->opt->env_edit;
+	char **env;
+
+	p->env = base ? base : none;
+	if (!edits)
+		return 0;
+	for (size_t i = 0; edits[i]; i++)
+		if (name_length(edits[i]) == 0)
+			return plan_fail(p, WEAN_STAGE_OPTIONS, -1, EINVAL);
+	env = plan_take(p, count(p->env) + count(edits) + 1, sizeof env[0]);
+	if (!env)
+		return plan_no_memory(p);
+	merge_env(env, p->env, edits);
+	p->env = env;
+	return 0;
+}
+
+static int
+search(struct plan *p, const char *name)
+{
+	int childs = (p->opt->flags & WEAN_CHILD_PATH) != 0;
+	const char *path = wean_path_env(childs ? p->env : wean_sys_environ(), "PATH");
+	size_t n, bytes;
+	char **list;
+
+	if (wean_sys_secure())
+		return plan_fail(p, WEAN_STAGE_OPTIONS, -1, EPERM);
+	if (!path)
+		path = WEAN_DEFAULT_PATH;
+	n = wean_path_count(path, name, &bytes);
+	if (n == 0)
+		return plan_fail(p, WEAN_STAGE_EXEC, -1, ENOENT);
+	list = plan_take(p, (n + 1) * sizeof list[0] + bytes, 1);
+	if (!list)
+		return plan_no_memory(p);
+	wean_path_list(path, name, (char *)(list + n + 1), list);
+	p->programs = list;
+	p->searched = 1;
+	return 0;
+}
+
+static int
+plan_shell(struct plan *p)
+{
+	size_t n = count(p->argv);
+	char **argv;
+
+	if (!(p->opt->flags & WEAN_SHELL_SCRIPT))
+		return 0;
+	if (!(argv = plan_take(p, n + 3, sizeof argv[0])))
+		return plan_no_memory(p);
+	argv[0] = (char *)(uintptr_t)"/bin/sh";
+	if (n > 0)
+		memcpy(argv + 2, p->argv + 1, n * sizeof argv[0]);
+	else
+		argv[2] = NULL;
+	p->shell_argv = argv;
+	return 0;
+}
+
+static int
+plan_program(struct plan *p)
+{
+	char *name = p->opt->file ? (char *)(uintptr_t)p->opt->file : p->argv[0];
+	char **list;
+
+	p->programs = p->opt->candidates;
+	if (p->programs ? !p->programs[0] : !name)
+		return plan_fail(p, WEAN_STAGE_OPTIONS, -1, EINVAL);
+	if (p->programs)
+		return 0;
+	if (*name == '\0')
+		return plan_fail(p, WEAN_STAGE_EXEC, -1, ENOENT);
+	if (!strchr(name, '/'))
+		return search(p, name);
+	if (!(list = plan_take(p, 2, sizeof list[0])))
+		return plan_no_memory(p);
+	list[0] = name;
+	list[1] = NULL;
+	p->programs = list;
+	return 0;
+}
+
+/* ---- the whole ---- */
+
+int
+wean_plan_make(struct plan *p, char *const argv[], const struct wean_options *opt,
+               void *memory, size_t size)
+{
+	static const struct wean_options defaults;
+	int error;
+
+	memset(p, 0, sizeof *p);
+	p->arena = (struct arena){ memory, (char *)memory + size, NULL };
+	p->opt = opt ? opt : &defaults;
+	p->argv = argv;
+	p->wake = -1;
+	p->pid = p->opt->pdeathsig ? wean_sys_getpid() : 0;
+	memset(p->pipes, 0xff, sizeof p->pipes); /* -1: none */
+	if ((error = check_options(p)) != 0 || (error = plan_env(p)) != 0
+	    || (error = plan_program(p)) != 0 || (error = plan_shell(p)) != 0)
+		return error;
+	plan_signals(p);
+	return wean_plan_slots(p);
+}
+
+void
+wean_plan_free(struct plan *p)
+{
+	wean_arena_free(&p->arena);
+}

@@ -1,0 +1,182 @@
+/* What every number of the child is to be. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "plan.h"
+
+static int
+is_stdio_kind(int kind, int fd)
+{
+	return kind == 0 || kind == WEAN_INHERIT || kind == WEAN_NULL || kind == WEAN_PIPE
+	    || kind == WEAN_CLOSED || (kind == WEAN_MERGE && fd == 2);
+}
+
+/* Members that a kind does not use are zero. */
+static int
+is_valid(const struct wean_fd *e)
+{
+	int opens = e->kind == WEAN_OPEN;
+
+	if (e->target < 0 || e->reserved || opens != (e->path != NULL)
+	    || (!opens && (e->oflag || e->mode)))
+		return 0;
+	switch (e->kind) {
+	case WEAN_DUP:
+	case WEAN_SAME:
+		return 1;
+	case WEAN_KEEP:
+		return e->source == 0 || e->source == e->target;
+	case WEAN_NULL:
+	case WEAN_CLOSED:
+	case WEAN_OPEN:
+		return e->source == 0;
+	default:
+		return 0;
+	}
+}
+
+static void
+add_slot(struct plan *p, int target, int kind, int source, int index)
+{
+	p->slots[p->nslots++] = (struct slot){ target, kind, source, index };
+}
+
+static int
+collect_entries(struct plan *p, int taken[3])
+{
+	for (size_t i = 0; i < p->opt->nfds; i++) {
+		const struct wean_fd *e = &p->opt->fds[i];
+		int keep = e->kind == WEAN_KEEP;
+
+		if (!is_valid(e))
+			return plan_fail(p, WEAN_STAGE_OPTIONS, (int)i, EINVAL);
+		if (e->target <= 2)
+			taken[e->target] = 1;
+		add_slot(p, e->target, keep ? WEAN_DUP : e->kind, keep ? e->target : e->source,
+		         (int)i);
+	}
+	return 0;
+}
+
+static int
+collect_slots(struct plan *p)
+{
+	const int kinds[3] = { p->opt->in, p->opt->out, p->opt->err };
+	int taken[3] = { 0, 0, 0 };
+	int error = collect_entries(p, taken);
+
+	for (int fd = 0; fd <= 2 && !error; fd++) {
+		int index = (int)p->opt->nfds + fd, kind = kinds[fd];
+
+		if (!is_stdio_kind(kind, fd) || (kind && taken[fd]))
+			return plan_fail(p, WEAN_STAGE_OPTIONS, index, EINVAL);
+		if (kind == WEAN_MERGE)
+			add_slot(p, fd, WEAN_SAME, 1, index);
+		else if (!taken[fd])
+			add_slot(p, fd, kind ? kind : WEAN_INHERIT, 0, index);
+	}
+	return error;
+}
+
+static int
+compare_slots(const void *a, const void *b)
+{
+	const struct slot *x = a, *y = b;
+
+	if (x->target != y->target)
+		return x->target < y->target ? -1 : 1;
+	return (x->index > y->index) - (x->index < y->index);
+}
+
+struct slot *
+wean_plan_slot(const struct plan *p, int target)
+{
+	size_t from = 0, to = p->nslots;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (p->slots[middle].target < target)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from < p->nslots && p->slots[from].target == target ? &p->slots[from] : NULL;
+}
+
+/* A number that no entry names is open in the child only where all is inherited. */
+static int
+is_inherited(const struct plan *p, int fd)
+{
+	return (p->opt->flags & WEAN_INHERIT_ALL) && wean_sys_close_on_exec(fd) == 0;
+}
+
+/* Follows SAME to the number that really gets something. */
+static int
+resolve_same(struct plan *p, struct slot *s)
+{
+	int source = s->source;
+
+	for (size_t hops = 0; hops <= p->nslots; hops++) {
+		const struct slot *at = wean_plan_slot(p, source);
+
+		if (at ? at->kind == WEAN_CLOSED : !is_inherited(p, source))
+			break;
+		if (!at || at->kind != WEAN_SAME) {
+			s->source = source;
+			return 0;
+		}
+		source = at->source;
+	}
+	return plan_fail(p, WEAN_STAGE_OPTIONS, s->index, EINVAL);
+}
+
+static int
+check_slot(struct plan *p, struct slot *s, unsigned long long limit)
+{
+	int stays = s->kind == WEAN_DUP && s->source == s->target;
+
+	if (s->kind == WEAN_DUP && wean_sys_close_on_exec(s->source) < 0)
+		return plan_fail(p, WEAN_STAGE_FD, s->index, EBADF);
+	if (s->kind != WEAN_CLOSED && !stays && (unsigned)s->target >= limit)
+		return plan_fail(p, WEAN_STAGE_FD, s->index, EBADF);
+	return s->kind == WEAN_SAME ? resolve_same(p, s) : 0;
+}
+
+static int
+check_slots(struct plan *p)
+{
+	unsigned long long limit = ~0ULL;
+	int error = 0;
+
+	for (size_t i = 1; i < p->nslots; i++)
+		if (p->slots[i].target == p->slots[i - 1].target)
+			return plan_fail(p, WEAN_STAGE_OPTIONS, p->slots[i].index, EINVAL);
+	if (p->opt->nfds > 0)
+		wean_sys_nofile(&limit);
+	for (size_t i = 0; i < p->nslots && !error; i++)
+		error = check_slot(p, &p->slots[i], limit);
+	return error;
+}
+
+int
+wean_plan_slots(struct plan *p)
+{
+	size_t n = p->opt->nfds + 3;
+	int error;
+
+	p->slots = plan_take(p, n, sizeof p->slots[0]);
+	p->opens = plan_take(p, n, sizeof p->opens[0]);
+	p->sames = plan_take(p, n, sizeof p->sames[0]);
+	p->fetches = plan_take(p, n + 3, sizeof p->fetches[0]);
+	p->moves = plan_take(p, WEAN_FDMAP_STEPS(n + 4), sizeof p->moves[0]);
+	p->keep.number = plan_take(p, n + 4, sizeof p->keep.number[0]);
+	p->shut.number = plan_take(p, n + 9, sizeof p->shut.number[0]);
+	if (!p->slots || !p->opens || !p->sames || !p->fetches || !p->moves
+	    || !p->keep.number || !p->shut.number)
+		return plan_no_memory(p);
+	if ((error = collect_slots(p)) != 0)
+		return error;
+	qsort(p->slots, p->nslots, sizeof p->slots[0], compare_slots);
+	return check_slots(p);
+}

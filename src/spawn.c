@@ -1,0 +1,98 @@
+#include <errno.h>
+#include <string.h>
+
+#include "handle.h"
+#include "launch.h"
+
+static const struct wean_child no_child = {
+	.pidfd = -1, .in = -1, .out = -1, .err = -1, .index = -1,
+};
+
+static void
+close_pipes(struct plan *p, int side)
+{
+	for (int i = 0; i < 3; i++)
+		if (p->pipes[i][side] >= 0)
+			wean_sys_close(p->pipes[i][side]);
+}
+
+/* The caller's end comes first in plan->pipes. */
+static int
+make_pipe(struct plan *p, struct slot *s)
+{
+	int which = s->index - (int)p->opt->nfds;
+	int ends[2], error = wean_high_pipe(ends);
+
+	if (error)
+		return plan_fail(p, WEAN_STAGE_PIPE, s->index, error);
+	p->pipes[which][0] = ends[which == 0];
+	p->pipes[which][1] = s->source = ends[which != 0];
+	if (p->opt->flags & WEAN_NONBLOCK)
+		wean_sys_set_nonblock(p->pipes[which][0]);
+	return 0;
+}
+
+static int
+make_pipes(struct plan *p)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < p->nslots && !error; i++)
+		if (p->slots[i].kind == WEAN_PIPE)
+			error = make_pipe(p, &p->slots[i]);
+	return error;
+}
+
+static int
+handle_flags(unsigned long long flags)
+{
+	return (flags & (WEAN_NEW_GROUP | WEAN_NEW_SESSION) ? HANDLE_LEADS : 0)
+	     | (flags & WEAN_EINTR ? HANDLE_EINTR : 0);
+}
+
+static int
+start(struct plan *p, struct scratch *scratch, struct wean_child *child)
+{
+	int error = make_pipes(p);
+
+	if (!error)
+		error = wean_launch(p, scratch, child);
+	close_pipes(p, 1);
+	if (error) {
+		close_pipes(p, 0);
+		return error;
+	}
+	child->in = p->pipes[0][0];
+	child->out = p->pipes[1][0];
+	child->err = p->pipes[2][0];
+	wean_handle(child)->state = HANDLE_RUNS;
+	wean_handle(child)->flags = handle_flags(p->opt->flags);
+	return 0;
+}
+
+int
+wean_spawn(struct wean_child *child, char *const argv[], const struct wean_options *opt)
+{
+	struct plan plan;
+	struct scratch scratch;
+	_Alignas(16) char memory[4096];
+	int saved = errno, error;
+
+	if (!child)
+		return EINVAL;
+	*child = no_child;
+	if (!argv) {
+		child->stage = WEAN_STAGE_OPTIONS;
+		return EINVAL;
+	}
+	error = wean_plan_make(&plan, argv, opt, memory, sizeof memory);
+	if (!error)
+		error = start(&plan, &scratch, child);
+	if (error) {
+		child->stage = plan.stage;
+		child->index = plan.index;
+	}
+	wean_plan_free(&plan);
+	errno = saved;
+	return error;
+}

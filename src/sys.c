@@ -1,0 +1,771 @@
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clone3.h"
+#include "sys.h"
+
+/* Numbers that old headers lack; from 424 on they are the same on every machine
+   but alpha and mips, where the header has to have them. */
+#if !defined __alpha__ && !defined __mips__
+# ifndef SYS_pidfd_send_signal
+#  define SYS_pidfd_send_signal 424
+# endif
+# ifndef SYS_pidfd_open
+#  define SYS_pidfd_open 434
+# endif
+# ifndef SYS_close_range
+#  define SYS_close_range 436
+# endif
+# ifndef SYS_pidfd_getfd
+#  define SYS_pidfd_getfd 438
+# endif
+#endif
+
+/* A test puts a function of its own between the library and the kernel here. */
+#ifndef WEAN_GATE
+# define WEAN_GATE syscall
+#else
+long WEAN_GATE(long, ...);
+#endif
+
+static long
+call(long nr, long a, long b, long c, long d, long e, long f)
+{
+	int saved = errno;
+	long r = WEAN_GATE(nr, a, b, c, d, e, f);
+
+	if (r == -1) {
+		r = -errno;
+		errno = saved;
+	}
+	return r;
+}
+
+#define CALL(...) CALL_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+#define CALL_(nr, a, b, c, d, e, f, ...) \
+	call((nr), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define ICALL(...) ((int)CALL(__VA_ARGS__))
+
+/* ---- descriptors ---- */
+
+int
+wean_sys_open_at(int dir, const char *path, int oflag, unsigned mode)
+{
+	return ICALL(SYS_openat, dir, path, oflag | O_LARGEFILE, mode);
+}
+
+int
+wean_sys_open(const char *path, int oflag, unsigned mode)
+{
+	return wean_sys_open_at(SYS_HERE, path, oflag, mode);
+}
+
+int
+wean_sys_close(int fd)
+{
+	return ICALL(SYS_close, fd);
+}
+
+int
+wean_sys_pipe(int ends[2])
+{
+	return ICALL(SYS_pipe2, ends, O_CLOEXEC);
+}
+
+int
+wean_sys_read(int fd, void *data, size_t len)
+{
+	return ICALL(SYS_read, fd, data, len);
+}
+
+int
+wean_sys_write(int fd, const void *data, size_t len)
+{
+	return ICALL(SYS_write, fd, data, len);
+}
+
+int
+wean_sys_dup_onto(int from, int to)
+{
+	return ICALL(SYS_dup3, from, to, 0);
+}
+
+#ifdef SYS_fcntl64
+# define SYS_fcntl_ SYS_fcntl64
+#else
+# define SYS_fcntl_ SYS_fcntl
+#endif
+
+int
+wean_sys_dup_above(int fd, int lowest)
+{
+	return ICALL(SYS_fcntl_, fd, F_DUPFD_CLOEXEC, lowest);
+}
+
+int
+wean_sys_close_on_exec(int fd)
+{
+	int flags = ICALL(SYS_fcntl_, fd, F_GETFD);
+
+	return flags < 0 ? flags : flags & FD_CLOEXEC;
+}
+
+int
+wean_sys_set_close_on_exec(int fd, int on)
+{
+	return ICALL(SYS_fcntl_, fd, F_SETFD, on ? FD_CLOEXEC : 0);
+}
+
+int
+wean_sys_set_nonblock(int fd)
+{
+	return ICALL(SYS_fcntl_, fd, F_SETFL, O_NONBLOCK);
+}
+
+struct limit {
+	uint64_t soft, hard;
+};
+
+int
+wean_sys_nofile(unsigned long long *soft)
+{
+	struct limit limit;
+	int r = ICALL(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
+
+	if (r == 0)
+		*soft = limit.soft;
+	return r;
+}
+
+int
+wean_sys_close_range(unsigned first, unsigned last, unsigned flags)
+{
+	return ICALL(SYS_close_range, first, last, flags);
+}
+
+int
+wean_sys_unshare_files(void)
+{
+	return ICALL(SYS_unshare, SYS_FILES);
+}
+
+int
+wean_sys_not_here(int error)
+{
+	return error == ENOSYS || error == EPERM || error == EACCES
+	    || error == EINVAL || error == ENOTSUP;
+}
+
+/* struct statx of the kernel, as far as it is read here. */
+struct statx_ {
+	uint32_t mask, blksize;
+	uint64_t attributes;
+	uint32_t nlink, uid, gid;
+	uint16_t mode, spare;
+	uint64_t ino, size, blocks, attributes_mask;
+	uint64_t times[8];
+	uint32_t rdev_major, rdev_minor, dev_major, dev_minor;
+	uint64_t rest[14];
+};
+
+static int
+file_of(int fd, const char *path, int flags, struct sys_file *file)
+{
+	enum { STATX_TYPE_MODE_INO = 0x103 };
+	struct statx_ s;
+	int r = ICALL(SYS_statx, fd, path, flags, STATX_TYPE_MODE_INO, &s);
+
+	if (r == 0) {
+		file->device = (unsigned long long)s.dev_major << 32 | s.dev_minor;
+		file->inode = s.ino;
+		file->mode = s.mode;
+	}
+	return r;
+}
+
+int
+wean_sys_file(int fd, struct sys_file *file)
+{
+	return file_of(fd, "", AT_EMPTY_PATH, file);
+}
+
+int
+wean_sys_file_at(int dir, const char *path, struct sys_file *file)
+{
+	return file_of(dir, path, 0, file);
+}
+
+static int
+is_procfs(int fd)
+{
+	enum { PROC_MAGIC = 0x9fa0 };
+	struct statfs fs;
+	int saved = errno;
+	int r = fstatfs(fd, &fs);
+
+	errno = saved;
+	return r == 0 && fs.f_type == PROC_MAGIC;
+}
+
+int
+wean_sys_list_open(void)
+{
+	int fd = wean_sys_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+	if (fd >= 0 && !is_procfs(fd)) {
+		wean_sys_close(fd);
+		return -ENOTSUP;
+	}
+	return fd;
+}
+
+int
+wean_sys_list_rewind(int list)
+{
+#ifdef SYS_lseek
+	return ICALL(SYS_lseek, list, 0, SEEK_SET);
+#else
+	uint64_t at;
+	return ICALL(SYS__llseek, list, 0, 0, &at, SEEK_SET);
+#endif
+}
+
+int
+wean_sys_list_read(int list, void *buf, size_t size)
+{
+	return ICALL(SYS_getdents64, list, buf, size);
+}
+
+int
+wean_sys_listed(const void *buf, size_t len, size_t *at)
+{
+	enum { RECLEN = 16, NAME = 19 }; /* offsets in linux_dirent64 */
+	const char *base = buf;
+
+	while (*at < len) {
+		const char *entry = base + *at, *c = entry + NAME;
+		uint16_t reclen;
+		int n = 0;
+
+		memcpy(&reclen, entry + RECLEN, sizeof reclen);
+		*at += reclen;
+		if (*c < '0' || *c > '9')
+			continue; /* . and .. */
+		while (*c >= '0' && *c <= '9')
+			n = n * 10 + (*c++ - '0');
+		return n;
+	}
+	return -1;
+}
+
+/* ---- processes ---- */
+
+int
+wean_sys_getpid(void)
+{
+	return ICALL(SYS_getpid);
+}
+
+int
+wean_sys_gettid(void)
+{
+	return ICALL(SYS_gettid);
+}
+
+int
+wean_sys_getppid(void)
+{
+	return ICALL(SYS_getppid);
+}
+
+int
+wean_sys_exec(const char *path, char *const argv[], char *const envp[])
+{
+	return ICALL(SYS_execve, path, argv, envp);
+}
+
+_Noreturn void
+wean_sys_exit(int value)
+{
+	for (;;)
+		CALL(SYS_exit_group, value);
+}
+
+int
+wean_sys_chdir(const char *path)
+{
+	return ICALL(SYS_chdir, path);
+}
+
+int
+wean_sys_fchdir(int fd)
+{
+	return ICALL(SYS_fchdir, fd);
+}
+
+int
+wean_sys_kill(int pid, int sig)
+{
+	return ICALL(SYS_kill, pid, sig);
+}
+
+int
+wean_sys_pidfd_open(int pid, int thread)
+{
+	enum { PIDFD_THREAD_ = O_EXCL }; /* Linux 6.9 */
+
+	return ICALL(SYS_pidfd_open, pid, thread ? PIDFD_THREAD_ : 0);
+}
+
+int
+wean_sys_pidfd_getfd(int pidfd, int fd)
+{
+	return ICALL(SYS_pidfd_getfd, pidfd, fd, 0);
+}
+
+int
+wean_sys_pidfd_kill(int pidfd, int sig)
+{
+	return ICALL(SYS_pidfd_send_signal, pidfd, sig, 0, 0);
+}
+
+int
+wean_sys_pidfd_kill_group(int pidfd, int sig)
+{
+	enum { PROCESS_GROUP = 4 };
+
+	return ICALL(SYS_pidfd_send_signal, pidfd, sig, 0, PROCESS_GROUP);
+}
+
+int
+wean_sys_setsid(void)
+{
+	return ICALL(SYS_setsid);
+}
+
+int
+wean_sys_setpgid(int pgid)
+{
+	return ICALL(SYS_setpgid, 0, pgid);
+}
+
+int
+wean_sys_getpgrp(void)
+{
+	return ICALL(SYS_getpgid, 0);
+}
+
+int
+wean_sys_umask(int bits)
+{
+	return ICALL(SYS_umask, bits);
+}
+
+int
+wean_sys_nice(int nice)
+{
+	return ICALL(SYS_setpriority, PRIO_PROCESS, 0, nice);
+}
+
+int
+wean_sys_limit(int resource, unsigned long long soft, unsigned long long hard)
+{
+	struct limit limit = { soft, hard };
+
+	return ICALL(SYS_prlimit64, 0, resource, &limit, NULL);
+}
+
+/* Where a machine has two variants, the plain one takes ids of 16 bits and cuts larger
+   ones: setresuid(65536) would succeed and stay root. */
+#ifdef SYS_setresuid32
+# define SYS_setresuid_ SYS_setresuid32
+# define SYS_getresuid_ SYS_getresuid32
+# define SYS_setresgid_ SYS_setresgid32
+# define SYS_getresgid_ SYS_getresgid32
+# define SYS_setgroups_ SYS_setgroups32
+#else
+# define SYS_setresuid_ SYS_setresuid
+# define SYS_getresuid_ SYS_getresuid
+# define SYS_setresgid_ SYS_setresgid
+# define SYS_getresgid_ SYS_getresgid
+# define SYS_setgroups_ SYS_setgroups
+#endif
+
+int
+wean_sys_setgroups(size_t n, const unsigned *groups)
+{
+	return ICALL(SYS_setgroups_, n, groups);
+}
+
+static int
+set_ids(long set, long get, unsigned id)
+{
+	unsigned real, effective, saved;
+	int r = ICALL(set, id, id, id);
+
+	if (r < 0 || (r = ICALL(get, &real, &effective, &saved)) < 0)
+		return r;
+	return real == id && effective == id && saved == id ? 0 : -EPERM;
+}
+
+int
+wean_sys_setgid(unsigned gid)
+{
+	return set_ids(SYS_setresgid_, SYS_getresgid_, gid);
+}
+
+int
+wean_sys_setuid(unsigned uid)
+{
+	return set_ids(SYS_setresuid_, SYS_getresuid_, uid);
+}
+
+int
+wean_sys_pdeathsig(int sig)
+{
+	return ICALL(SYS_prctl, 1 /* PR_SET_PDEATHSIG */, sig);
+}
+
+int
+wean_sys_no_new_privs(void)
+{
+	return ICALL(SYS_prctl, 38 /* PR_SET_NO_NEW_PRIVS */, 1);
+}
+
+int
+wean_sys_control_tty(int tty)
+{
+	return ICALL(SYS_ioctl, tty, TIOCSCTTY, 0);
+}
+
+int
+wean_sys_foreground(int tty)
+{
+	int group = -1, r = ICALL(SYS_ioctl, tty, TIOCGPGRP, &group);
+
+	return r < 0 ? r : group;
+}
+
+int
+wean_sys_set_foreground(int tty, int group)
+{
+	return ICALL(SYS_ioctl, tty, TIOCSPGRP, &group);
+}
+
+/* struct clone_args of the kernel; the last member came with Linux 5.7. */
+struct clone_args_ {
+	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
+	uint64_t set_tid, set_tid_size, cgroup;
+};
+
+int
+wean_sys_clone3(const struct sys_clone *c)
+{
+	struct clone_args_ args = {
+		.flags = c->flags,
+		.pidfd = (uintptr_t)c->pidfd,
+		.exit_signal = (uint64_t)c->exit_signal,
+		.stack = (uintptr_t)c->stack,
+		.stack_size = c->stack_size,
+		.cgroup = (uint64_t)c->cgroup,
+	};
+	size_t size = c->flags & SYS_INTO_CGROUP ? sizeof args
+	                                         : offsetof(struct clone_args_, set_tid);
+
+	return (int)wean_clone3(&args, size, c->run, c->arg);
+}
+
+int
+wean_sys_clone(const struct sys_clone *c)
+{
+#ifdef __hppa__
+	char *stack = c->stack;
+#else
+	char *stack = c->stack + c->stack_size;
+#endif
+	int saved = errno;
+	int pid = clone(c->run, stack, (int)c->flags | c->exit_signal, c->arg, c->pidfd,
+	                NULL, NULL);
+
+	if (pid < 0) {
+		pid = -errno;
+		errno = saved;
+	}
+	return pid;
+}
+
+int
+wean_sys_fork(const struct sys_clone *c)
+{
+	long flags = (long)c->flags | c->exit_signal;
+#if defined __s390__ || defined __CRIS__
+	int pid = ICALL(SYS_clone, 0, flags);
+#else
+	int pid = ICALL(SYS_clone, flags);
+#endif
+
+	if (pid == 0)
+		wean_sys_exit(c->run(c->arg));
+	return pid;
+}
+
+static void
+fill_status(struct wean_status *s, int exited, int value, int core)
+{
+	s->kind = exited ? WEAN_EXITED : WEAN_SIGNALED;
+	s->value = value;
+	s->core = core;
+	s->code = exited ? value : 128 + value;
+}
+
+/* The kernel's own struct rusage: libc's may have a wider time than it. */
+struct rusage_ {
+	struct { long sec, usec; } user, system;
+	long maxrss, rest[13];
+};
+
+static long long
+microseconds(long sec, long usec)
+{
+	return sec * 1000000LL + usec;
+}
+
+int
+wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *status)
+{
+	enum { PIDFD_ID = 3 }; /* P_PIDFD, Linux 5.4 */
+	unsigned options = WEXITED;
+	struct rusage_ use = {0};
+	siginfo_t si = {0};
+	int r;
+
+	options |= flags & SYS_NOHANG ? WNOHANG : 0u;
+	options |= flags & SYS_NOREAP ? WNOWAIT : 0u;
+	options |= flags & SYS_UNBORN ? 0x80000000u : 0u; /* __WCLONE */
+	options |= flags & SYS_ANY ? 0x40000000u : 0u;    /* __WALL */
+	r = -EINVAL;
+	if (pidfd >= 0)
+		r = ICALL(SYS_waitid, PIDFD_ID, pidfd, &si, options, &use);
+	if (r == -EINVAL)
+		r = ICALL(SYS_waitid, P_PID, pid, &si, options, &use);
+	if (r < 0 || si.si_pid == 0)
+		return r;
+	memset(status, 0, sizeof *status);
+	fill_status(status, si.si_code == CLD_EXITED, si.si_status, si.si_code == CLD_DUMPED);
+	status->user_us = microseconds(use.user.sec, use.user.usec);
+	status->system_us = microseconds(use.system.sec, use.system.usec);
+	status->maxrss_kb = use.maxrss;
+	return 1;
+}
+
+int
+wean_sys_pidfd_status(int pidfd, struct wean_status *status)
+{
+	struct {
+		uint64_t mask, cgroup;
+		uint32_t ids[11];
+		int32_t status;
+	} info = { .mask = 8 }; /* PIDFD_INFO_EXIT */
+	int r = ICALL(SYS_ioctl, pidfd, _IOWR(0xff, 11, info), &info);
+
+	if (r < 0)
+		return r;
+	if (!(info.mask & 8))
+		return -ECHILD;
+	memset(status, 0, sizeof *status);
+	if (WIFEXITED(info.status))
+		fill_status(status, 1, WEXITSTATUS(info.status), 0);
+	else
+		fill_status(status, 0, WTERMSIG(info.status), !!WCOREDUMP(info.status));
+	return 1;
+}
+
+/* ---- signals ---- */
+
+#ifdef __mips__
+# define NSIG_ 128
+#else
+# define NSIG_ 64
+#endif
+
+const int wean_sys_last_signal = NSIG_;
+
+static int
+mask(const struct sys_sigset *set, struct sys_sigset *old)
+{
+	return ICALL(SYS_rt_sigprocmask, SIG_SETMASK, set, old, NSIG_ / 8);
+}
+
+int
+wean_sys_block_all(struct sys_sigset *old)
+{
+	struct sys_sigset all;
+
+	memset(&all, 0xff, sizeof all);
+	return mask(&all, old);
+}
+
+int
+wean_sys_set_mask(const struct sys_sigset *set)
+{
+	return mask(set, NULL);
+}
+
+void
+wean_sys_add_signals(struct sys_sigset *set, unsigned long long signals)
+{
+	const unsigned bits = 8 * sizeof set->word[0];
+
+	for (unsigned n = 0; n < 64; n++)
+		if (signals >> n & 1)
+			set->word[n / bits] |= 1UL << n % bits;
+}
+
+/* The kernel's own struct sigaction: the handler comes first, but on mips second.
+   Flags, restorer and mask are all zero here. */
+#ifdef __mips__
+enum { HANDLER = 1 };
+#else
+enum { HANDLER = 0 };
+#endif
+struct sigaction_ {
+	long word[2 + 2 + 128 / (8 * sizeof(long))];
+};
+
+int
+wean_sys_disposition(int sig)
+{
+	struct sigaction_ sa = {{0}};
+	int r = ICALL(SYS_rt_sigaction, sig, NULL, &sa, NSIG_ / 8);
+
+	if (r < 0)
+		return r;
+	return sa.word[HANDLER] == (long)SIG_DFL ? SYS_DEFAULT
+	     : sa.word[HANDLER] == (long)SIG_IGN ? SYS_IGNORE : SYS_HANDLER;
+}
+
+int
+wean_sys_set_disposition(int sig, enum sys_disposition to)
+{
+	struct sigaction_ sa = {{0}};
+
+	sa.word[HANDLER] = (long)(to == SYS_IGNORE ? SIG_IGN : SIG_DFL);
+	return ICALL(SYS_rt_sigaction, sig, &sa, NULL, NSIG_ / 8);
+}
+
+/* ---- the rest ---- */
+
+/* ns < 0: for ever.  Where time_t outgrew long, the old call would misread a 64-bit
+   time. */
+static int
+poll_ns(struct sys_poll *fds, size_t n, long long ns)
+{
+	struct { long long sec, nsec; } t = { ns / 1000000000, ns % 1000000000 };
+	struct { long sec, nsec; } old = { (long)t.sec, (long)t.nsec };
+	int r = -ENOSYS;
+
+#ifdef SYS_ppoll_time64
+	r = ICALL(SYS_ppoll_time64, fds, n, ns < 0 ? NULL : &t, NULL, NSIG_ / 8);
+#endif
+	if (r == -ENOSYS)
+		r = ICALL(SYS_ppoll, fds, n, ns < 0 ? NULL : &old, NULL, NSIG_ / 8);
+	return r;
+}
+
+int
+wean_sys_poll(struct sys_poll *fds, size_t n, int timeout_ms)
+{
+	return poll_ns(fds, n, timeout_ms < 0 ? -1 : timeout_ms * 1000000LL);
+}
+
+int
+wean_sys_readable(int fd, int timeout_ms)
+{
+	struct sys_poll p = { fd, SYS_POLL_IN, 0 };
+
+	return wean_sys_poll(&p, 1, timeout_ms);
+}
+
+int
+wean_sys_sleep_us(long us)
+{
+	return poll_ns(NULL, 0, us * 1000LL);
+}
+
+long long
+wean_sys_now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+enum { PAGE = 4096 };
+
+void *
+wean_sys_shared_page(void)
+{
+	int saved = errno;
+	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+	                  -1, 0);
+
+	errno = saved;
+	return page == MAP_FAILED ? NULL : page;
+}
+
+void
+wean_sys_drop_page(void *page)
+{
+	if (page)
+		munmap(page, PAGE);
+}
+
+int
+wean_sys_secure(void)
+{
+	int saved = errno;
+	int secure = getauxval(AT_SECURE) != 0;
+
+	errno = saved;
+	return secure;
+}
+
+void
+wean_sys_kernel(int version[3])
+{
+	struct utsname u;
+	const char *c = u.release;
+
+	memset(version, 0, 3 * sizeof version[0]);
+	if (uname(&u) < 0 || strcmp(u.sysname, "Linux") != 0)
+		return;
+	for (int i = 0; i < 3; i++) {
+		while (*c >= '0' && *c <= '9')
+			version[i] = version[i] * 10 + (*c++ - '0');
+		if (*c == '.')
+			c++;
+	}
+}
+
+char *const *
+wean_sys_environ(void)
+{
+	return environ;
+}

@@ -1,0 +1,258 @@
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "handle.h"
+#include "sys.h"
+
+/* ---- the end, as it is kept ---- */
+
+static void
+lock(struct handle *h)
+{
+	while (__atomic_exchange_n(&h->lock, 1, __ATOMIC_ACQUIRE))
+		wean_sys_sleep_us(50);
+}
+
+static void
+unlock(struct handle *h)
+{
+	__atomic_store_n(&h->lock, 0, __ATOMIC_RELEASE);
+}
+
+static void
+store(struct handle *h, const struct wean_status *s)
+{
+	const long long usage[3] = { s->user_us, s->system_us, s->maxrss_kb };
+
+	h->kind = s->kind;
+	h->value = s->value;
+	h->core = s->core;
+	memcpy(h->usage, usage, sizeof usage);
+	__atomic_store_n(&h->state, HANDLE_OVER, __ATOMIC_RELEASE);
+}
+
+static void
+recall(const struct handle *h, struct wean_status *s)
+{
+	long long usage[3];
+
+	memcpy(usage, h->usage, sizeof usage);
+	*s = (struct wean_status){
+		.kind = h->kind, .value = h->value, .core = h->core,
+		.code = h->kind == WEAN_EXITED ? h->value
+		      : h->kind == WEAN_SIGNALED ? 128 + h->value : 255,
+		.user_us = usage[0], .system_us = usage[1], .maxrss_kb = usage[2],
+	};
+}
+
+/* ---- looking ---- */
+
+/* Of a process that is no child of ours, waiting says ECHILD from the beginning. */
+static int
+stranger_is_over(const struct wean_child *child)
+{
+	if (child->pidfd >= 0)
+		return wean_sys_readable(child->pidfd, 0);
+	return wean_sys_kill(child->pid, 0) == -ESRCH;
+}
+
+int
+wean_child_is_over(const struct wean_child *child)
+{
+	struct wean_status s;
+	int r;
+
+	if (wean_handle_const(child)->flags & HANDLE_STRANGER)
+		return stranger_is_over(child);
+	r = wean_sys_wait(child->pidfd, child->pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, &s);
+	return r == -ECHILD ? 1 : r;
+}
+
+/* Who reaped it instead of us may have been a handler of the host's, or the kernel
+   where SIGCHLD is ignored. */
+static int
+reaped_by_another(const struct wean_child *child, struct wean_status *s)
+{
+	int stranger = wean_handle_const(child)->flags & HANDLE_STRANGER;
+
+	if (stranger && !stranger_is_over(child))
+		return 0;
+	if (!stranger && child->pidfd >= 0 && wean_sys_pidfd_status(child->pidfd, s) == 1)
+		return 1;
+	memset(s, 0, sizeof *s);
+	s->kind = WEAN_UNKNOWN;
+	return 1;
+}
+
+/* Reaps, under the lock, so that every thread that waits gets the status. */
+static int
+collect(struct wean_child *child)
+{
+	struct handle *h = wean_handle(child);
+	struct wean_status s;
+	int r = 1;
+
+	lock(h);
+	if (h->state != HANDLE_OVER) {
+		r = wean_sys_wait(child->pidfd, child->pid, SYS_ANY | SYS_NOHANG, &s);
+		if (r == -ECHILD)
+			r = reaped_by_another(child, &s);
+		if (r == 1)
+			store(h, &s);
+	}
+	unlock(h);
+	return r == 1 ? 0 : r == 0 ? ETIMEDOUT : -r;
+}
+
+/* ---- waiting ---- */
+
+#define FOR_EVER LLONG_MAX
+
+static long long
+deadline_of(int timeout_ms)
+{
+	return timeout_ms < 0 ? FOR_EVER : wean_sys_now_ms() + timeout_ms;
+}
+
+/* For one call: -1 for ever, 0 when the time is over. */
+static int
+time_left(long long deadline)
+{
+	long long left;
+
+	if (deadline == FOR_EVER)
+		return -1;
+	left = deadline - wean_sys_now_ms();
+	return left > 0 ? (int)left : 0;
+}
+
+/* Until something may have changed.  A pidfd tells the moment, and is readable already
+   while a tracer still keeps the end to itself: then, and without one, naps. */
+static int
+pause_for(int pidfd, int left, int *nap)
+{
+	int r;
+
+	if (pidfd >= 0 && *nap == 0) {
+		r = wean_sys_readable(pidfd, left);
+		*nap = r == 1;
+		return r;
+	}
+	*nap += *nap < 20;
+	return wean_sys_sleep_us(1000L * (left >= 0 && left < *nap ? left : *nap));
+}
+
+static int
+wait_until(struct wean_child *child, int pidfd, long long deadline, int eintr)
+{
+	int nap = 0, error, left;
+
+	while ((error = collect(child)) == ETIMEDOUT && (left = time_left(deadline)) != 0)
+		if (pause_for(pidfd, left, &nap) == -EINTR && eintr)
+			return EINTR;
+	return error;
+}
+
+/* Does not reap: another thread may wait for the same child.  Returns at once for no
+   child of ours; a call that restarts by itself after a handler with SA_RESTART does
+   not serve who wants EINTR. */
+static void
+block(const struct wean_child *child)
+{
+	struct wean_status s;
+
+	while (wean_sys_wait(child->pidfd, child->pid, SYS_ANY | SYS_NOREAP, &s) == -EINTR)
+		;
+}
+
+static int
+wait_running(struct wean_child *child, int timeout_ms, int eintr)
+{
+	long long deadline = deadline_of(timeout_ms);
+	int error, pidfd;
+
+	if (timeout_ms < 0 && !eintr)
+		block(child);
+	error = collect(child);
+	if (error != ETIMEDOUT || timeout_ms == 0)
+		return error;
+	if (child->pidfd >= 0)
+		return wait_until(child, child->pidfd, deadline, eintr);
+	pidfd = wean_sys_pidfd_open(child->pid, 0);
+	error = wait_until(child, pidfd, deadline, eintr);
+	if (pidfd >= 0)
+		wean_sys_close(pidfd);
+	return error;
+}
+
+static int
+wait_for(struct wean_child *child, int timeout_ms, struct wean_status *status, int eintr)
+{
+	int error = 0, state = wean_handle_state(child);
+
+	if (state == HANDLE_NONE || state == HANDLE_ENDS_ONLY)
+		return ESRCH;
+	if (state == HANDLE_RUNS)
+		error = wait_running(child, timeout_ms, eintr);
+	if (!error && status)
+		recall(wean_handle(child), status);
+	return error;
+}
+
+static int
+wants_eintr(const struct wean_child *child)
+{
+	return wean_handle_const(child)->flags & HANDLE_EINTR;
+}
+
+int
+wean_wait(struct wean_child *child, int timeout_ms, struct wean_status *status)
+{
+	return child ? wait_for(child, timeout_ms, status, wants_eintr(child)) : EINVAL;
+}
+
+int
+wean_wait_all(struct wean_child children[], size_t n, int timeout_ms,
+              struct wean_status statuses[])
+{
+	long long deadline = deadline_of(timeout_ms);
+	int result = 0, eintr = 0;
+
+	if (n && !children)
+		return EINVAL;
+	if (statuses && n)
+		memset(statuses, 0, n * sizeof statuses[0]);
+	for (size_t i = 0; i < n; i++)
+		eintr |= wants_eintr(&children[i]);
+	for (size_t i = 0; i < n; i++) {
+		int error = wait_for(&children[i], result ? 0 : time_left(deadline),
+		                     statuses ? &statuses[i] : NULL, eintr);
+
+		if (error && error != ESRCH && result == 0)
+			result = error;
+	}
+	return result;
+}
+
+/* ---- letting go ---- */
+
+static void
+close_member(int *fd)
+{
+	if (*fd >= 0)
+		wean_sys_close(*fd);
+	*fd = -1;
+}
+
+void
+wean_release(struct wean_child *child)
+{
+	if (!child || wean_handle_state(child) == HANDLE_NONE)
+		return;
+	close_member(&child->in);
+	close_member(&child->out);
+	close_member(&child->err);
+	close_member(&child->pidfd);
+	memset(child->opaque, 0, sizeof child->opaque);
+}

@@ -7,9 +7,7 @@
 static int
 is_ours(int pid)
 {
-	struct wean_status s;
-
-	return wean_sys_wait(-1, pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, &s) != -ECHILD;
+	return wean_sys_wait(-1, pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, NULL) != -ECHILD;
 }
 
 static int

@@ -189,8 +189,8 @@ leave_foreground(const struct child *c)
 		wean_sys_set_foreground(c->plan->tty.after, c->foreground);
 }
 
-/* A stop from the terminal that is pending would stop the child before its exec, and
-   the caller sleep with it: being ignored, it is forgotten. */
+/* A stop from the terminal that is pending would stop the child before its exec: being
+   ignored, it is forgotten.  One that comes later finds a parent that looks. */
 static void
 forget_stops(void)
 {
@@ -223,6 +223,20 @@ goes_past(int error)
 	    || error == ETIMEDOUT;
 }
 
+/* "--" stands before a name that would be an option. */
+static int
+execute_by_shell(const struct plan *p, char *path)
+{
+	char **argv = p->shell_argv;
+
+	argv[2] = path;
+	if (*path != '-') {
+		argv[1] = argv[0];
+		argv++;
+	}
+	return positive(wean_sys_exec(argv[0], argv, p->env));
+}
+
 enum { BUSY_TRIES = 20, BUSY_US = 50 };
 
 /* Another thread's child may, for the moment between its fork and its exec, hold the
@@ -237,11 +251,7 @@ execute(const struct child *c, char *path)
 		wean_sys_sleep_us(BUSY_US);
 		error = positive(wean_sys_exec(path, p->argv, p->env));
 	}
-	if (error == ENOEXEC && p->shell_argv) {
-		p->shell_argv[1] = path;
-		error = positive(wean_sys_exec(p->shell_argv[0], p->shell_argv, p->env));
-	}
-	return error;
+	return error == ENOEXEC && p->shell_argv ? execute_by_shell(p, path) : error;
 }
 
 /* What a search makes of a refusal: a directory that may not be searched, or one that
@@ -255,28 +265,26 @@ found_error(const struct child *c, const char *path, int error)
 	if (!c->plan->searched || error != EACCES)
 		return error;
 	r = wean_sys_file_at(SYS_HERE, path, &file);
-	return r == -ENOSYS || (r == 0 && S_ISREG(file.mode)) ? EACCES : ENOENT;
+	return goes_past(-r) || (r == 0 && !S_ISREG(file.mode)) ? ENOENT : EACCES;
 }
 
+/* Of several candidates the first error counts that says more than "not there". */
 static int
 run_program(struct child *c)
 {
 	const struct plan *p = c->plan;
-	int kept = 0, kept_at = -1, error = 0;
+	int kept = 0, kept_at = -1, error = ENOENT;
 
-	for (int i = 0; p->programs[i]; i++) {
-		int at = p->opt->candidates ? i : -1;
-
-		c->report->index = at;
-		error = execute(c, p->programs[i]);
-		if (!goes_past(error))
-			return error;
-		error = found_error(c, p->programs[i], error);
+	for (int i = 0; p->programs[i] && goes_past(error); i++) {
+		c->report->index = p->opt->candidates ? i : -1;
+		error = found_error(c, p->programs[i], execute(c, p->programs[i]));
 		if (!kept && error != ENOENT && error != ENOTDIR) {
 			kept = error;
-			kept_at = at;
+			kept_at = c->report->index;
 		}
 	}
+	if (p->searched && !goes_past(error))
+		return error;
 	if (kept)
 		c->report->index = kept_at;
 	return kept ? kept : p->searched ? ENOENT : error;
@@ -311,13 +319,6 @@ static const struct {
 	{ WEAN_STAGE_EXEC, run_program },
 };
 
-static void
-wake_parent(const struct plan *p)
-{
-	if (p->wake >= 0)
-		wean_sys_write(p->wake_there, "", 1);
-}
-
 int
 wean_child(void *arg)
 {
@@ -332,6 +333,5 @@ wean_child(void *arg)
 	}
 	leave_foreground(&c);
 	c.report->error = error;
-	wake_parent(c.plan);
 	wean_sys_exit(127);
 }

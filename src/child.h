@@ -13,7 +13,7 @@ struct report {
 	int closed;      /* CLOSE_* */
 };
 
-/* What the child is given: it writes to report, buf and shell_argv[1] alone. */
+/* What the child is given: it writes to report, buf and the plan's shell_argv alone. */
 struct birth {
 	const struct plan *plan;
 	struct report *report;

@@ -30,7 +30,8 @@ wean_child_own_table(struct child *c)
 		return 0;
 	}
 	c->top = ~0U;
-	return wean_sys_unshare_files() == 0 ? 0 : relaunch(c, TABLE_COPIED);
+	r = wean_sys_unshare_files();
+	return r < 0 && wean_sys_not_here(-r) ? relaunch(c, TABLE_COPIED) : positive(r);
 }
 
 static char *

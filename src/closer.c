@@ -75,8 +75,21 @@ struct pass {
 	unsigned low, last;
 	const struct fd_numbers *keep;
 	int list;
-	int closed, saw_itself;
+	int closed, saw_itself, error;
 };
+
+/* The kernel gives the number free whatever close(2) answers, unless the call itself was
+   refused; EBADF: gone meanwhile, or an emulator's own. */
+static void
+close_one_listed(struct pass *p, int n)
+{
+	int r = wean_sys_close(n);
+
+	if (r == 0 || r == -EINTR || r == -EIO)
+		p->closed = 1;
+	else if (r != -EBADF)
+		p->error = -r;
+}
 
 static void
 close_listed(struct pass *p, int n)
@@ -85,8 +98,7 @@ close_listed(struct pass *p, int n)
 		p->saw_itself = 1;
 	} else if ((unsigned)n >= p->low && (unsigned)n <= p->last
 	    && !fd_has(p->keep, n)) {
-		wean_sys_close(n);
-		p->closed = 1;
+		close_one_listed(p, n);
 	}
 }
 
@@ -95,7 +107,7 @@ read_listing(struct pass *p, void *buf, size_t size)
 {
 	int len;
 
-	p->closed = p->saw_itself = 0;
+	p->closed = p->saw_itself = p->error = 0;
 	if ((len = wean_sys_list_rewind(p->list)) < 0)
 		return -len;
 	while ((len = wean_sys_list_read(p->list, buf, size)) > 0)
@@ -108,8 +120,8 @@ read_listing(struct pass *p, void *buf, size_t size)
 	return -len;
 }
 
-/* Entries may vanish under the reading, so it goes on until a pass found nothing to
-   close.  A listing that does not even show itself is not "nothing open". */
+/* Closing moves the entries under the reading, so it goes on until a pass has closed
+   nothing.  A listing that does not even show itself is not "nothing open". */
 static int
 close_by_listing(unsigned low, unsigned last, const struct fd_numbers *keep, void *buf,
                  size_t size)
@@ -119,14 +131,14 @@ close_by_listing(unsigned low, unsigned last, const struct fd_numbers *keep, voi
 
 	p.list = open_listing(low, last, keep);
 	if (p.list < 0)
-		return -p.list;
+		return p.list == -EMFILE || p.list == -ENFILE ? -p.list : ENOTSUP;
 	do {
 		error = read_listing(&p, buf, size);
 		if (error == 0 && !p.saw_itself)
 			error = ENOTSUP;
 	} while (error == 0 && p.closed);
 	wean_sys_close(p.list);
-	return error;
+	return error ? error : p.error;
 }
 
 /* ---- the ladder ---- */

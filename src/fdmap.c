@@ -12,11 +12,22 @@ compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static int
+is_settled(const struct fd_numbers *set)
+{
+	for (size_t i = 1; i < set->n; i++)
+		if (set->number[i - 1] >= set->number[i])
+			return 0;
+	return 1;
+}
+
 void
 wean_fdmap_settle(struct fd_numbers *set)
 {
 	size_t kept = 0;
 
+	if (is_settled(set))
+		return;
 	qsort(set->number, set->n, sizeof set->number[0], compare);
 	for (size_t i = 0; i < set->n; i++)
 		if (kept == 0 || set->number[kept - 1] != set->number[i])

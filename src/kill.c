@@ -8,11 +8,12 @@
 static int
 kill_by_number(const struct wean_child *child, int number, int sig)
 {
-	struct wean_status s;
 	int flags = SYS_ANY | SYS_NOHANG | SYS_NOREAP;
 
+	if (number == 0 || number == -1)
+		return -ESRCH; /* to kill(2) that is everybody */
 	if (!(wean_handle_const(child)->flags & HANDLE_STRANGER)
-	    && wean_sys_wait(child->pidfd, child->pid, flags, &s) == -ECHILD)
+	    && wean_sys_wait(child->pidfd, child->pid, flags, NULL) == -ECHILD)
 		return -ESRCH;
 	return wean_sys_kill(number, sig);
 }

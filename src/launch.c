@@ -16,6 +16,8 @@ struct launch {
 	int pid, pidfd;
 	int exit_signal;    /* 0: an exec makes SIGCHLD of it */
 	int wake;           /* our end of the pipe by which a fork tells */
+	int hopeless;       /* no other rung can give what is needed */
+	int alive;          /* 0 once a child that we do not sleep for has executed */
 };
 
 /* A change of ids makes the memory that it is made in undumpable, and in a cgroup an OOM
@@ -25,6 +27,14 @@ needs_copy(const struct plan *p)
 {
 	return (p->opt->flags & (WEAN_NO_SHARED_MEMORY | WEAN_IN_CGROUP | WEAN_SET_UID
 	                         | WEAN_SET_GID | WEAN_SET_GROUPS)) != 0;
+}
+
+/* By a key that is pressed at the terminal, before its exec: a parent that sleeps as
+   vfork's does could not wake it up again. */
+static int
+may_be_stopped(const struct plan *p)
+{
+	return (p->opt->flags & (WEAN_CONTROL_TTY | WEAN_FOREGROUND | WEAN_JOIN_GROUP)) != 0;
 }
 
 static int
@@ -77,7 +87,6 @@ wean_high_pipe(int ends[2])
 
 static atomic_int refused_rungs;    /* bits of enum rung */
 static atomic_int cannot_unshare;
-enum answer { UNKNOWN, YES, NO };
 static atomic_int memory_is_shared; /* by clone(CLONE_VM): not under emulators */
 static atomic_int cuts_cleanly;     /* no CVE-2024-45025 */
 
@@ -94,18 +103,19 @@ remember_refused(enum rung rung)
 }
 
 static int
-recall(atomic_int *what, int (*ask)(struct launch *), struct launch *l)
+recall(atomic_int *what, enum answer (*ask)(struct launch *), struct launch *l)
 {
 	int answer = atomic_load_explicit(what, memory_order_relaxed);
 
-	if (answer == UNKNOWN) {
-		answer = ask(l) ? YES : NO;
-		atomic_store_explicit(what, answer, memory_order_relaxed);
+	if (answer == ANSWER_UNKNOWN) {
+		answer = (int)ask(l);
+		if (answer != ANSWER_UNKNOWN)
+			atomic_store_explicit(what, answer, memory_order_relaxed);
 	}
-	return answer == YES;
+	return answer == ANSWER_YES;
 }
 
-static int
+static enum answer
 ask_memory(struct launch *l)
 {
 	return wean_probe_memory(l->scratch->stack, sizeof l->scratch->stack);
@@ -117,14 +127,14 @@ clone_shares_memory(struct launch *l)
 	return recall(&memory_is_shared, ask_memory, l);
 }
 
-static int
+static enum answer
 ask_cut(struct launch *l)
 {
 	int (*start)(const struct sys_clone *) = wean_sys_clone3;
 
 	if (is_refused(RUNG_CLONE3)) {
 		if (!clone_shares_memory(l))
-			return 0;
+			return ANSWER_UNKNOWN;
 		start = wean_sys_clone;
 	}
 	return wean_probe_cut(start, l->scratch->stack, sizeof l->scratch->stack);
@@ -135,17 +145,10 @@ __attribute__((constructor)) static void
 know_kernel(void)
 {
 	if (!wean_kernel_may_cut_badly())
-		atomic_store_explicit(&cuts_cleanly, YES, memory_order_relaxed);
+		atomic_store_explicit(&cuts_cleanly, ANSWER_YES, memory_order_relaxed);
 }
 
 /* ---- the rungs ---- */
-
-/* No rung helps where something has run out. */
-static int
-is_shortage(int error)
-{
-	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
-}
 
 static unsigned long long
 shared_table(const struct launch *l)
@@ -153,42 +156,65 @@ shared_table(const struct launch *l)
 	return l->plan->table == TABLE_COPIED ? 0 : SYS_FILES;
 }
 
-/* Calls without an optional flag what was refused with it: the rung itself is refused
-   only where the bare call is.  A child can do without a pidfd where none is left. */
+static int
+can_open_pidfds(void)
+{
+	int fd = wean_sys_pidfd_open(wean_sys_getpid(), 0);
+
+	if (fd >= 0)
+		wean_sys_close(fd);
+	return fd >= 0;
+}
+
+/* An optional flag without which what was refused is called again: the rung itself is
+   refused only where the bare call is.  0: none.  A child can do without a pidfd where
+   no descriptor is left. */
+static unsigned long long
+flag_to_drop(struct launch *l, unsigned long long flags, int error)
+{
+	if (flags & SYS_INTO_CGROUP && !wean_is_shortage(error))
+		return SYS_INTO_CGROUP;
+	if (flags & SYS_CLEAR_SIGHAND && !wean_is_shortage(error))
+		return SYS_CLEAR_SIGHAND;
+	if (!(flags & SYS_PIDFD) || error == EAGAIN || error == ENOMEM)
+		return 0;
+	if (needs_pidfd(l->plan) && (wean_is_shortage(error) || !can_open_pidfds())) {
+		l->hopeless = 1;
+		return 0;
+	}
+	return SYS_PIDFD;
+}
+
 static int
 start(struct launch *l, int (*how)(const struct sys_clone *), unsigned long long flags)
 {
 	struct sys_clone c = {
-		.flags = flags, .pidfd = &l->pidfd, .stack = l->scratch->stack,
-		.stack_size = sizeof l->scratch->stack, .run = wean_child, .arg = &l->birth,
-		.cgroup = l->plan->opt->cgroupfd,
+		.flags = flags, .exit_signal = l->exit_signal, .pidfd = &l->pidfd,
+		.alive = &l->alive, .cgroup = l->plan->opt->cgroupfd,
+		.stack = l->scratch->stack, .stack_size = sizeof l->scratch->stack,
+		.run = wean_child, .arg = &l->birth,
 	};
+	unsigned long long drop;
+	int r;
 
-	for (;;) {
-		int r, drop_pidfd;
-
+	do {
 		l->birth.keeps_handlers = !(c.flags & SYS_CLEAR_SIGHAND);
 		l->birth.in_cgroup = (c.flags & SYS_INTO_CGROUP) != 0;
 		r = how(&c);
-		drop_pidfd = r == -EMFILE || r == -ENFILE;
-		if (r >= 0 || (is_shortage(-r) && (!drop_pidfd || needs_pidfd(l->plan))))
-			return r;
-		if (!drop_pidfd && (c.flags & SYS_INTO_CGROUP))
-			c.flags &= ~SYS_INTO_CGROUP;
-		else if (!drop_pidfd && (c.flags & SYS_CLEAR_SIGHAND))
-			c.flags &= ~SYS_CLEAR_SIGHAND;
-		else if (c.flags & SYS_PIDFD)
-			c.flags &= ~SYS_PIDFD;
-		else
-			return r;
-	}
+		drop = r < 0 ? flag_to_drop(l, c.flags, -r) : 0;
+		c.flags &= ~drop;
+	} while (drop);
+	return r;
 }
 
 static int
 start_clone3(struct launch *l)
 {
+	unsigned long long sleep = may_be_stopped(l->plan) ? SYS_ALIVE : SYS_VFORK;
+
+	l->alive = 1;
 	return start(l, wean_sys_clone3,
-	             SYS_VM | SYS_VFORK | SYS_PIDFD | SYS_CLEAR_SIGHAND | shared_table(l));
+	             SYS_VM | sleep | SYS_PIDFD | SYS_CLEAR_SIGHAND | shared_table(l));
 }
 
 static int
@@ -213,28 +239,33 @@ start_clone3_copy(struct launch *l)
 static int
 start_fork(struct launch *l)
 {
-	struct sys_clone c = { .run = wean_child, .arg = &l->birth };
-	int pid;
+	int pid = start(l, wean_sys_fork, SYS_PIDFD);
 
-	l->birth.keeps_handlers = 1;
-	pid = wean_sys_fork(&c);
-	if (pid == -EINVAL) {
-		l->exit_signal = c.exit_signal = SIGCHLD;
-		pid = wean_sys_fork(&c);
+	if (pid < 0 && wean_sys_not_here(-pid) && !l->hopeless) {
+		l->exit_signal = SIGCHLD;
+		pid = start(l, wean_sys_fork, 0);
 	}
 	return pid;
 }
 
-static const struct {
+static const struct rung_of {
 	enum rung rung;
 	int shares;  /* memory */
+	int sleeps;  /* always: the parent, until the exec */
 	int (*start)(struct launch *);
 } ladder[] = {
-	{ RUNG_CLONE3, 1, start_clone3 },
-	{ RUNG_CLONE, 1, start_clone },
-	{ RUNG_CLONE3_COPY, 0, start_clone3_copy },
-	{ RUNG_FORK, 0, start_fork },
+	{ RUNG_CLONE3, 1, 0, start_clone3 },
+	{ RUNG_CLONE, 1, 1, start_clone },
+	{ RUNG_CLONE3_COPY, 0, 1, start_clone3_copy },
+	{ RUNG_FORK, 0, 0, start_fork },
 };
+
+static int
+serves(const struct rung_of *r, const struct plan *p)
+{
+	return !(r->shares && needs_copy(p)) && !(r->sleeps && may_be_stopped(p))
+	    && !is_refused(r->rung);
+}
 
 /* ---- one rung ---- */
 
@@ -294,7 +325,7 @@ try_rung(struct launch *l, size_t step)
 	l->plan->table = l->table;
 	l->pidfd = -1;
 	pid = start_on(l, step);
-	if (pid >= 0 || is_shortage(-pid) || l->plan->table == TABLE_COPIED)
+	if (pid >= 0 || wean_is_shortage(-pid) || l->hopeless || l->plan->table == TABLE_COPIED)
 		return pid;
 	l->plan->table = TABLE_COPIED;
 	return start_on(l, step);
@@ -306,11 +337,11 @@ climb(struct launch *l)
 	int pid = -ENOSYS;
 
 	for (size_t i = 0; i < sizeof ladder / sizeof ladder[0]; i++) {
-		if ((ladder[i].shares && needs_copy(l->plan)) || is_refused(ladder[i].rung))
+		if (!serves(&ladder[i], l->plan))
 			continue;
 		l->rung = ladder[i].rung;
 		pid = try_rung(l, i);
-		if (pid >= 0 || is_shortage(-pid) || l->rung == RUNG_FORK)
+		if (pid >= 0 || wean_is_shortage(-pid) || l->hopeless || l->rung == RUNG_FORK)
 			break;
 		remember_refused(l->rung);
 	}
@@ -322,27 +353,40 @@ climb(struct launch *l)
 /* A vfork parent goes on when its child has executed or is over.  An exec sets the exit
    signal to SIGCHLD, so a child that is still unborn is one that is over. */
 static int
-is_over(struct launch *l, int flags)
+died_unborn(struct launch *l, int flags)
 {
-	struct wean_status status;
-
-	return wean_sys_wait(l->pidfd, l->pid, SYS_UNBORN | flags, &status);
+	return wean_sys_wait(l->pidfd, l->pid, SYS_UNBORN | flags, NULL);
 }
 
 static int
 is_dead(struct launch *l)
 {
-	struct wean_status status;
-
-	return wean_sys_wait(l->pidfd, l->pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, &status) != 0;
+	return wean_sys_wait(l->pidfd, l->pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, NULL) != 0;
 }
 
-static int
+static void
 reap(struct launch *l)
 {
-	struct wean_status status;
+	wean_sys_wait(l->pidfd, l->pid, SYS_ANY, NULL);
+}
 
-	return wean_sys_wait(l->pidfd, l->pid, SYS_ANY, &status);
+static void
+let_go_on(struct launch *l)
+{
+	if (wean_sys_wait(l->pidfd, l->pid, SYS_ANY | SYS_NOHANG | SYS_STOPPED, NULL) == 1)
+		wean_sys_kill(l->pid, SIGCONT);
+}
+
+enum { LOOK_MS = 10 };
+
+/* 1: it was over, and is reaped.  0: it has executed, or tells in its report. */
+static int
+await_exec(struct launch *l)
+{
+	if (may_be_stopped(l->plan) && l->rung == RUNG_CLONE3)
+		while (!wean_sys_await_zero(&l->alive, LOOK_MS))
+			let_go_on(l);
+	return died_unborn(l, 0) == 1;
 }
 
 /* A fork's pipe closes at the exec or the death.  Its EOF alone could be waited for in
@@ -350,31 +394,29 @@ reap(struct launch *l)
 static int
 await_fork(struct launch *l)
 {
-	int over = 0;
+	int died = 0;
 
-	for (int pause = 1; wean_sys_readable(l->wake, pause) == 0; pause += pause < 20)
-		if (l->exit_signal ? is_dead(l) : (over = is_over(l, SYS_NOHANG)) != 0)
+	for (int pause = 1; wean_sys_readable(l->wake, pause) == 0; pause += pause < LOOK_MS) {
+		if (l->exit_signal ? is_dead(l) : (died = died_unborn(l, SYS_NOHANG)) != 0)
 			break;
+		let_go_on(l);
+	}
 	close_end(&l->wake);
-	if (!l->exit_signal)
-		return over ? over : is_over(l, 0);
-	return l->report->error || l->report->stage < WEAN_STAGE_EXEC ? reap(l) : 0;
+	return (died ? died : died_unborn(l, 0)) == 1;
 }
 
 static int
 verdict(struct launch *l)
 {
 	const struct report *r = l->report;
-	int over = l->rung == RUNG_FORK ? await_fork(l) : is_over(l, 0);
+	int reaped = l->rung == RUNG_FORK ? await_fork(l) : await_exec(l);
 
-	if (r->error && over != 1)
+	/* A host that waits for all with __WALL may have been faster. */
+	if (!reaped && !r->error && r->stage == WEAN_STAGE_EXEC)
+		return 0;
+	if (!reaped)
 		reap(l);
-	if (r->error)
-		return plan_fail(l->plan, r->stage, r->index, r->error);
-	/* A host that waits with __WALL may have been faster. */
-	if (over == 1 || r->stage != WEAN_STAGE_EXEC)
-		return plan_fail(l->plan, r->stage, r->index, ECANCELED);
-	return 0;
+	return plan_fail(l->plan, r->stage, r->index, r->error ? r->error : ECANCELED);
 }
 
 /* ---- the pidfd ---- */
@@ -384,12 +426,11 @@ verdict(struct launch *l)
 static int
 open_pidfd(struct launch *l)
 {
-	struct wean_status status;
 	int fd = wean_sys_pidfd_open(l->pid, 0);
 
 	if (fd < 0)
 		return fd;
-	if (wean_sys_wait(fd, l->pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, &status) >= 0)
+	if (wean_sys_wait(fd, l->pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, NULL) >= 0)
 		return fd;
 	wean_sys_close(fd);
 	return -ESRCH;
@@ -430,6 +471,7 @@ launch_once(struct launch *l)
 	int error;
 
 	l->plan->stage = WEAN_STAGE_NONE;
+	l->report = NULL;
 	l->pid = climb(l);
 	if (l->pid < 0)
 		return l->plan->stage ? -l->pid
@@ -472,7 +514,9 @@ wean_launch(struct plan *p, struct scratch *scratch, struct wean_child *child)
 	struct sys_sigset old;
 	int error;
 
-	wean_sys_block_all(&old);
+	error = -wean_sys_block_all(&old);
+	if (error)
+		return plan_fail(p, WEAN_STAGE_LAUNCH, -1, error);
 	if (p->opt->flags & WEAN_KEEP_SIGMASK)
 		p->mask = old;
 	wean_sys_add_signals(&p->mask, p->opt->sigmask);

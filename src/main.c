@@ -574,25 +574,38 @@ wait_for_it(const struct command *c)
 	return status.code;
 }
 
+static int
+run(const struct command *c)
+{
+	long begin = now_us();
+	int error = wean_spawn(&child, c->argv, &c->opt), code;
+
+	if (error)
+		return not_started(c, error);
+	if (c->verbose)
+		tell(c, now_us() - begin);
+	pass_signals(c);
+	code = wait_for_it(c);
+	wean_release(&child);
+	return code;
+}
+
 int
 main(int argc, char **argv)
 {
 	struct command c = { .limit_ms = -1, .grace_ms = 2000 };
 	size_t most = (size_t)argc;
-	long begin;
-	int error;
+	int code;
 
 	c.fds = room(most, sizeof c.fds[0]);
 	c.limits = room(most, sizeof c.limits[0]);
 	c.env_edit = room(most, sizeof c.env_edit[0]);
 	parse(&c, argc, argv);
 	settle(&c);
-	begin = now_us();
-	error = wean_spawn(&child, c.argv, &c.opt);
-	if (error)
-		return not_started(&c, error);
-	if (c.verbose)
-		tell(&c, now_us() - begin);
-	pass_signals(&c);
-	return wait_for_it(&c);
+	code = run(&c);
+	free(c.fds);
+	free(c.limits);
+	free(c.env_edit);
+	free(c.groups);
+	return code;
 }

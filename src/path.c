@@ -2,17 +2,6 @@
 
 #include "path.h"
 
-const char *
-wean_path_env(char *const *env, const char *name)
-{
-	size_t len = strlen(name);
-
-	for (; env && *env; env++)
-		if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
-			return *env + len + 1;
-	return NULL;
-}
-
 /* The next absolute element from *at on: its length, 0 where there is none. */
 static size_t
 next_element(const char **at, const char **element)

@@ -6,9 +6,6 @@
 
 #define WEAN_DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
-/* The value of a variable, NULL where it is not set. */
-const char *wean_path_env(char *const *env, const char *name);
-
 /* How many candidates there are and the bytes that they take.  Empty and relative
    elements give none: what is run must not hang on the current directory. */
 size_t wean_path_count(const char *path, const char *name, size_t *bytes);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "env.h"
 #include "path.h"
 #include "plan.h"
 
@@ -154,70 +155,6 @@ plan_signals(struct plan *p)
 
 static char *const none[] = { NULL };
 
-static size_t
-count(char *const *list)
-{
-	size_t n = 0;
-
-	while (list && list[n])
-		n++;
-	return n;
-}
-
-static size_t
-name_length(const char *variable)
-{
-	return strcspn(variable, "=");
-}
-
-/* The last edit of the variable that `variable` names or sets. */
-static char *
-edit_of(char *const *edits, const char *variable)
-{
-	size_t len = name_length(variable);
-
-	for (size_t i = count(edits); i-- > 0; )
-		if (name_length(edits[i]) == len && memcmp(edits[i], variable, len) == 0)
-			return edits[i];
-	return NULL;
-}
-
-static int
-is_removal(const char *edit)
-{
-	return edit[name_length(edit)] == '\0';
-}
-
-static size_t
-put_edit(char **env, size_t n, char *edit)
-{
-	for (size_t i = 0; i < n; i++)
-		if (env[i] == edit)
-			return n;
-	if (!is_removal(edit))
-		env[n++] = edit;
-	return n;
-}
-
-/* An edited variable stands where it first stood, a new one at the end. */
-static void
-merge_env(char **env, char *const *base, char *const *edits)
-{
-	size_t n = 0;
-
-	for (; *base; base++) {
-		char *edit = edit_of(edits, *base);
-
-		if (edit)
-			n = put_edit(env, n, edit);
-		else
-			env[n++] = *base;
-	}
-	for (size_t i = 0; edits[i]; i++)
-		n = put_edit(env, n, edit_of(edits, edits[i]));
-	env[n] = NULL;
-}
-
 static int
 plan_env(struct plan *p)
 {
@@ -229,12 +166,12 @@ plan_env(struct plan *p)
 	if (!edits)
 		return 0;
 	for (size_t i = 0; edits[i]; i++)
-		if (name_length(edits[i]) == 0)
+		if (wean_env_is_nameless(edits[i]))
 			return plan_fail(p, WEAN_STAGE_OPTIONS, -1, EINVAL);
-	env = plan_take(p, count(p->env) + count(edits) + 1, sizeof env[0]);
+	env = plan_take(p, wean_env_count(p->env) + wean_env_count(edits) + 1, sizeof env[0]);
 	if (!env)
 		return plan_no_memory(p);
-	merge_env(env, p->env, edits);
+	wean_env_merge(env, p->env, edits);
 	p->env = env;
 	return 0;
 }
@@ -243,7 +180,7 @@ static int
 search(struct plan *p, const char *name)
 {
 	int childs = (p->opt->flags & WEAN_CHILD_PATH) != 0;
-	const char *path = wean_path_env(childs ? p->env : wean_sys_environ(), "PATH");
+	const char *path = wean_env_value(childs ? p->env : wean_sys_environ(), "PATH");
 	size_t n, bytes;
 	char **list;
 
@@ -266,18 +203,19 @@ search(struct plan *p, const char *name)
 static int
 plan_shell(struct plan *p)
 {
-	size_t n = count(p->argv);
+	size_t n = wean_env_count(p->argv);
 	char **argv;
 
 	if (!(p->opt->flags & WEAN_SHELL_SCRIPT))
 		return 0;
-	if (!(argv = plan_take(p, n + 3, sizeof argv[0])))
+	if (!(argv = plan_take(p, n + 4, sizeof argv[0])))
 		return plan_no_memory(p);
 	argv[0] = (char *)(uintptr_t)"/bin/sh";
+	argv[1] = (char *)(uintptr_t)"--";
 	if (n > 0)
-		memcpy(argv + 2, p->argv + 1, n * sizeof argv[0]);
+		memcpy(argv + 3, p->argv + 1, n * sizeof argv[0]);
 	else
-		argv[2] = NULL;
+		argv[3] = NULL;
 	p->shell_argv = argv;
 	return 0;
 }

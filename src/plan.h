@@ -53,7 +53,7 @@ struct plan {
 
 	char *const *argv, *const *env;
 	char *const *programs;       /* tried in turn */
-	char **shell_argv;           /* for a script without #!; [1] is the program */
+	char **shell_argv;           /* for a script without #!: sh, --, room, argv[1]... */
 	int searched;                /* the programs were made from PATH */
 	int pid;                     /* the caller's, where it matters */
 	unsigned long long to_default, to_ignore; /* dispositions, by WEAN_SIG() */

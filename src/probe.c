@@ -1,4 +1,5 @@
 #define _XOPEN_SOURCE 700
+#include <errno.h>
 #include <fcntl.h>
 
 #include "probe.h"
@@ -10,14 +11,27 @@ question(char *stack, size_t size, int (*run)(void *), void *arg)
 	                           .stack_size = size, .run = run, .arg = arg };
 }
 
-static void
+int
+wean_is_shortage(int error)
+{
+	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
+/* The first child in a new PID namespace is its init, with which it would end. */
+static int
 ask(int (*start)(const struct sys_clone *), const struct sys_clone *clone)
 {
-	struct wean_status status;
-	int pid = start(clone);
+	int pid = wean_sys_children_elsewhere() ? -EAGAIN : start(clone);
 
 	if (pid > 0)
-		wean_sys_wait(-1, pid, SYS_ANY, &status);
+		wean_sys_wait(-1, pid, SYS_ANY, NULL);
+	return pid;
+}
+
+static enum answer
+answer(int yes, int error)
+{
+	return yes ? ANSWER_YES : wean_is_shortage(error) ? ANSWER_UNKNOWN : ANSWER_NO;
 }
 
 /* ---- memory ---- */
@@ -29,14 +43,14 @@ write_word(void *word)
 	wean_sys_exit(0);
 }
 
-int
+enum answer
 wean_probe_memory(char *stack, size_t size)
 {
-	int word = 0;
-	struct sys_clone c = question(stack, size, write_word, &word);
+	volatile int word = 0;
+	struct sys_clone c = question(stack, size, write_word, (void *)&word);
+	int pid = ask(wean_sys_clone, &c);
 
-	ask(wean_sys_clone, &c);
-	return *(volatile int *)&word == 1;
+	return answer(word == 1, -pid);
 }
 
 /* ---- the cut ---- */
@@ -50,6 +64,8 @@ wean_kernel_may_cut_badly(void)
 	int v[3];
 
 	wean_sys_kernel(v);
+	if (v[0] == 5 && v[1] < 9)
+		return 0; /* has no such call */
 	if (v[0] > 6 || (v[0] == 6 && v[1] >= 11))
 		return 0;
 	for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
@@ -71,7 +87,8 @@ cut_and_look(void *arg)
 {
 	struct cut *cut = arg;
 
-	if (wean_sys_close_range(3, ~0U, SYS_UNSHARE) == 0)
+	cut->lowest = wean_sys_close_range(3, ~0U, SYS_UNSHARE);
+	if (cut->lowest == 0)
 		cut->lowest = wean_sys_dup_above(0, 64);
 	wean_sys_exit(0);
 }
@@ -81,24 +98,29 @@ fill_and_cut(void *arg)
 {
 	struct cut *cut = arg;
 	struct sys_clone inner = question(cut->stack, cut->size, cut_and_look, cut);
-	int fd = wean_sys_open("/", O_RDONLY | O_DIRECTORY, 0);
+	int r = wean_sys_open("/", O_RDONLY | O_DIRECTORY, 0);
 
-	if (fd < 0 || (fd != 0 && wean_sys_dup_onto(fd, 0) < 0))
-		wean_sys_exit(0);
-	for (int n = 64; n < 128; n++)
-		if (wean_sys_dup_onto(0, n) < 0)
-			wean_sys_exit(0);
+	if (r > 0)
+		r = wean_sys_dup_onto(r, 0);
+	for (int n = 64; n < 128 && r >= 0; n++)
+		r = wean_sys_dup_onto(0, n);
 	inner.flags |= SYS_FILES;
-	ask(cut->start, &inner);
+	if (r >= 0)
+		r = cut->start(&inner);
+	if (r > 0)
+		wean_sys_wait(-1, r, SYS_ANY, NULL);
+	else
+		cut->lowest = r;
 	wean_sys_exit(0);
 }
 
-int
+enum answer
 wean_probe_cut(int (*start)(const struct sys_clone *), char *stack, size_t size)
 {
 	struct cut cut = { start, stack, size / 2, -1 };
 	struct sys_clone c = question(stack + size / 2, size / 2, fill_and_cut, &cut);
+	int pid = ask(start, &c);
+	int lowest = *(volatile int *)&cut.lowest;
 
-	ask(start, &c);
-	return *(volatile int *)&cut.lowest == 64;
+	return answer(lowest == 64, pid < 0 ? -pid : -lowest);
 }

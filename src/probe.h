@@ -4,9 +4,12 @@
 
 #include "sys.h"
 
+/* UNKNOWN: something had run out, or a child that ends at once would do harm. */
+enum answer { ANSWER_UNKNOWN, ANSWER_YES, ANSWER_NO };
+
 /* Whether clone(CLONE_VM) shares memory: emulators make a plain fork of it, and every
    report of a child would be lost. */
-int wean_probe_memory(char *stack, size_t size);
+enum answer wean_probe_memory(char *stack, size_t size);
 
 /* Whether the number of this kernel leaves CVE-2024-45025 open: then cutting a shared
    descriptor table may leave stale bits behind, and the program would get EMFILE
@@ -14,6 +17,10 @@ int wean_probe_memory(char *stack, size_t size);
 int wean_kernel_may_cut_badly(void);
 
 /* Asks that in truth: whether a table is cut cleanly.  `start` shares memory. */
-int wean_probe_cut(int (*start)(const struct sys_clone *), char *stack, size_t size);
+enum answer wean_probe_cut(int (*start)(const struct sys_clone *), char *stack,
+                           size_t size);
+
+/* No other way of starting helps where something has run out. */
+int wean_is_shortage(int error);
 
 #endif

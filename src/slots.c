@@ -41,31 +41,17 @@ add_slot(struct plan *p, int target, int kind, int source, int index)
 	p->slots[p->nslots++] = (struct slot){ target, kind, source, index };
 }
 
+/* 0, 1 and 2, but those that an entry gives. */
 static int
-collect_entries(struct plan *p, int taken[3])
-{
-	for (size_t i = 0; i < p->opt->nfds; i++) {
-		const struct wean_fd *e = &p->opt->fds[i];
-		int keep = e->kind == WEAN_KEEP;
-
-		if (!is_valid(e))
-			return plan_fail(p, WEAN_STAGE_OPTIONS, (int)i, EINVAL);
-		if (e->target <= 2)
-			taken[e->target] = 1;
-		add_slot(p, e->target, keep ? WEAN_DUP : e->kind, keep ? e->target : e->source,
-		         (int)i);
-	}
-	return 0;
-}
-
-static int
-collect_slots(struct plan *p)
+collect_standard(struct plan *p)
 {
 	const int kinds[3] = { p->opt->in, p->opt->out, p->opt->err };
 	int taken[3] = { 0, 0, 0 };
-	int error = collect_entries(p, taken);
 
-	for (int fd = 0; fd <= 2 && !error; fd++) {
+	for (size_t i = 0; i < p->opt->nfds; i++)
+		if (p->opt->fds[i].target >= 0 && p->opt->fds[i].target <= 2)
+			taken[p->opt->fds[i].target] = 1;
+	for (int fd = 0; fd <= 2; fd++) {
 		int index = (int)p->opt->nfds + fd, kind = kinds[fd];
 
 		if (!is_stdio_kind(kind, fd) || (kind && taken[fd]))
@@ -75,7 +61,22 @@ collect_slots(struct plan *p)
 		else if (!taken[fd])
 			add_slot(p, fd, kind ? kind : WEAN_INHERIT, 0, index);
 	}
-	return error;
+	return 0;
+}
+
+static int
+collect_entries(struct plan *p)
+{
+	for (size_t i = 0; i < p->opt->nfds; i++) {
+		const struct wean_fd *e = &p->opt->fds[i];
+		int keep = e->kind == WEAN_KEEP;
+
+		if (!is_valid(e))
+			return plan_fail(p, WEAN_STAGE_OPTIONS, (int)i, EINVAL);
+		add_slot(p, e->target, keep ? WEAN_DUP : e->kind, keep ? e->target : e->source,
+		         (int)i);
+	}
+	return 0;
 }
 
 static int
@@ -86,6 +87,17 @@ compare_slots(const void *a, const void *b)
 	if (x->target != y->target)
 		return x->target < y->target ? -1 : 1;
 	return (x->index > y->index) - (x->index < y->index);
+}
+
+/* They mostly come in order. */
+static void
+sort_slots(struct plan *p)
+{
+	for (size_t i = 1; i < p->nslots; i++)
+		if (compare_slots(&p->slots[i - 1], &p->slots[i]) > 0) {
+			qsort(p->slots, p->nslots, sizeof p->slots[0], compare_slots);
+			return;
+		}
 }
 
 struct slot *
@@ -111,6 +123,15 @@ is_inherited(const struct plan *p, int fd)
 	return (p->opt->flags & WEAN_INHERIT_ALL) && wean_sys_close_on_exec(fd) == 0;
 }
 
+/* Whether a slot leaves its number closed. */
+static int
+stays_closed(const struct plan *p, const struct slot *s)
+{
+	return s->kind == WEAN_CLOSED
+	    || (s->kind == WEAN_INHERIT && (p->opt->flags & WEAN_STDIO_AS_IS)
+	        && wean_sys_close_on_exec(s->target) != 0);
+}
+
 /* Follows SAME to the number that really gets something. */
 static int
 resolve_same(struct plan *p, struct slot *s)
@@ -120,7 +141,7 @@ resolve_same(struct plan *p, struct slot *s)
 	for (size_t hops = 0; hops <= p->nslots; hops++) {
 		const struct slot *at = wean_plan_slot(p, source);
 
-		if (at ? at->kind == WEAN_CLOSED : !is_inherited(p, source))
+		if (at ? stays_closed(p, at) : !is_inherited(p, source))
 			break;
 		if (!at || at->kind != WEAN_SAME) {
 			s->source = source;
@@ -175,8 +196,8 @@ wean_plan_slots(struct plan *p)
 	if (!p->slots || !p->opens || !p->sames || !p->fetches || !p->moves
 	    || !p->keep.number || !p->shut.number)
 		return plan_no_memory(p);
-	if ((error = collect_slots(p)) != 0)
+	if ((error = collect_standard(p)) != 0 || (error = collect_entries(p)) != 0)
 		return error;
-	qsort(p->slots, p->nslots, sizeof p->slots[0], compare_slots);
+	sort_slots(p);
 	return check_slots(p);
 }

@@ -12,9 +12,15 @@ leads(const struct wean_child *child)
 	return (wean_handle_const(child)->flags & HANDLE_LEADS) != 0;
 }
 
+static int
+wants_eintr(const struct wean_child *child)
+{
+	return (wean_handle_const(child)->flags & HANDLE_EINTR) != 0;
+}
+
 /* A group that was found is the child's too. */
 static void
-send(const struct wean_child *child, int sig)
+signal_all(const struct wean_child *child, int sig)
 {
 	if (!leads(child) || wean_kill_group(child, sig) != 0)
 		wean_kill(child, sig);
@@ -30,8 +36,8 @@ await_end(const struct wean_child *child, long long deadline)
 		int r = child->pidfd >= 0 ? wean_sys_readable(child->pidfd, (int)left) : 0;
 
 		if (r != -EINTR && r <= 0)
-			r = wean_sys_sleep_us(1000L * (left < NAP_MS ? left : NAP_MS));
-		if (r == -EINTR && (wean_handle_const(child)->flags & HANDLE_EINTR))
+			r = wean_sys_sleep_us(1000L * (left < NAP_MS ? (long)left : NAP_MS));
+		if (r == -EINTR && wants_eintr(child))
 			return EINTR;
 	}
 	return 0;
@@ -39,15 +45,17 @@ await_end(const struct wean_child *child, long long deadline)
 
 /* The rest of the grace is for those that the leader left behind, where the kernel can
    still reach them, and tell that there are any, once the number is given up. */
-static void
+static int
 await_group(struct wean_child *child, long long deadline)
 {
 	if (!leads(child) || child->pidfd < 0
 	    || wean_sys_pidfd_kill_group(child->pidfd, 0) < 0
 	    || wean_wait(child, 0, NULL) != 0)
-		return;
+		return 0;
 	while (wean_kill_group(child, 0) == 0 && wean_sys_now_ms() < deadline)
-		wean_sys_sleep_us(1000L * NAP_MS);
+		if (wean_sys_sleep_us(1000L * NAP_MS) == -EINTR && wants_eintr(child))
+			return EINTR;
+	return 0;
 }
 
 static int
@@ -56,12 +64,10 @@ give_grace(struct wean_child *child, int grace_ms)
 	long long deadline = wean_sys_now_ms() + grace_ms;
 	int error;
 
-	send(child, SIGTERM);
-	send(child, SIGCONT);
+	signal_all(child, SIGTERM);
+	signal_all(child, SIGCONT);
 	error = await_end(child, deadline);
-	if (!error)
-		await_group(child, deadline);
-	return error;
+	return error ? error : await_group(child, deadline);
 }
 
 int
@@ -78,6 +84,6 @@ wean_stop(struct wean_child *child, int grace_ms, struct wean_status *status)
 		error = give_grace(child, grace_ms);
 	if (error)
 		return error;
-	send(child, SIGKILL);
+	signal_all(child, SIGKILL);
 	return wean_wait(child, AFTER_KILL_MS, status);
 }

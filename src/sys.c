@@ -1,20 +1,12 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/auxv.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "clone3.h"
@@ -41,9 +33,44 @@
 #ifndef WEAN_GATE
 # define WEAN_GATE syscall
 #else
+# define WEAN_GATE_IS_ANOTHERS
 long WEAN_GATE(long, ...);
 #endif
 
+/* The way into the kernel: its answer, and libc's errno as it was.  Where a child may
+   run beside its parent (a machine that has wean_clone3()) it has to be made by hand,
+   since both share the one errno of the calling thread. */
+#if defined __x86_64__ && !defined __ILP32__ && !defined WEAN_GATE_IS_ANOTHERS
+static long
+call(long nr, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long r;
+
+	__asm__ volatile("syscall" : "=a"(r)
+	    : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+	    : "rcx", "r11", "memory");
+	return r;
+}
+#elif defined __aarch64__ && !defined __ILP32__ && !defined WEAN_GATE_IS_ANOTHERS
+static long
+call(long nr, long a, long b, long c, long d, long e, long f)
+{
+	register long x8 __asm__("x8") = nr;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+
+	__asm__ volatile("svc #0" : "+r"(x0)
+	    : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+	return x0;
+}
+#else
 static long
 call(long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -56,6 +83,7 @@ call(long nr, long a, long b, long c, long d, long e, long f)
 	}
 	return r;
 }
+#endif
 
 #define CALL(...) CALL_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 #define CALL_(nr, a, b, c, d, e, f, ...) \
@@ -187,9 +215,9 @@ struct statx_ {
 static int
 file_of(int fd, const char *path, int flags, struct sys_file *file)
 {
-	enum { STATX_TYPE_MODE_INO = 0x103 };
+	enum { DONT_SYNC = 0x4000, TYPE_MODE_INO = 0x103 };
 	struct statx_ s;
-	int r = ICALL(SYS_statx, fd, path, flags, STATX_TYPE_MODE_INO, &s);
+	int r = ICALL(SYS_statx, fd, path, flags | DONT_SYNC, TYPE_MODE_INO, &s);
 
 	if (r == 0) {
 		file->device = (unsigned long long)s.dev_major << 32 | s.dev_minor;
@@ -211,16 +239,21 @@ wean_sys_file_at(int dir, const char *path, struct sys_file *file)
 	return file_of(dir, path, 0, file);
 }
 
+/* Of the kernel's struct statfs the type comes first, as a long but on s390; it is longer
+   nowhere.  libc's own function would be bound to in the child. */
 static int
 is_procfs(int fd)
 {
 	enum { PROC_MAGIC = 0x9fa0 };
-	struct statfs fs;
-	int saved = errno;
-	int r = fstatfs(fd, &fs);
+	union { long type; char room[256]; } fs;
+#ifdef SYS_fstatfs64
+	enum { SIZE = 84 };
+	int r = ICALL(SYS_fstatfs64, fd, SIZE, &fs);
+#else
+	int r = ICALL(SYS_fstatfs, fd, &fs);
+#endif
 
-	errno = saved;
-	return r == 0 && fs.f_type == PROC_MAGIC;
+	return r == 0 && fs.type == PROC_MAGIC;
 }
 
 int
@@ -260,11 +293,9 @@ wean_sys_listed(const void *buf, size_t len, size_t *at)
 
 	while (*at < len) {
 		const char *entry = base + *at, *c = entry + NAME;
-		uint16_t reclen;
 		int n = 0;
 
-		memcpy(&reclen, entry + RECLEN, sizeof reclen);
-		*at += reclen;
+		*at += *(const uint16_t *)(const void *)(entry + RECLEN);
 		if (*c < '0' || *c > '9')
 			continue; /* . and .. */
 		while (*c >= '0' && *c <= '9')
@@ -286,6 +317,18 @@ int
 wean_sys_gettid(void)
 {
 	return ICALL(SYS_gettid);
+}
+
+/* Whether children are born into another PID namespace, whose first one is its init: when
+   that ends, no other can be made.  What can't be told counts as so. */
+int
+wean_sys_children_elsewhere(void)
+{
+	struct sys_file ours = { 0 }, theirs = { 0 };
+
+	return wean_sys_file_at(SYS_HERE, "/proc/thread-self/ns/pid", &ours) < 0
+	    || wean_sys_file_at(SYS_HERE, "/proc/thread-self/ns/pid_for_children", &theirs) < 0
+	    || ours.inode != theirs.inode;
 }
 
 int
@@ -480,6 +523,7 @@ wean_sys_clone3(const struct sys_clone *c)
 	struct clone_args_ args = {
 		.flags = c->flags,
 		.pidfd = (uintptr_t)c->pidfd,
+		.child_tid = (uintptr_t)c->alive,
 		.exit_signal = (uint64_t)c->exit_signal,
 		.stack = (uintptr_t)c->stack,
 		.stack_size = c->stack_size,
@@ -492,34 +536,19 @@ wean_sys_clone3(const struct sys_clone *c)
 }
 
 int
-wean_sys_clone(const struct sys_clone *c)
-{
-#ifdef __hppa__
-	char *stack = c->stack;
-#else
-	char *stack = c->stack + c->stack_size;
-#endif
-	int saved = errno;
-	int pid = clone(c->run, stack, (int)c->flags | c->exit_signal, c->arg, c->pidfd,
-	                NULL, NULL);
-
-	if (pid < 0) {
-		pid = -errno;
-		errno = saved;
-	}
-	return pid;
-}
-
-int
 wean_sys_fork(const struct sys_clone *c)
 {
 	long flags = (long)c->flags | c->exit_signal;
 #if defined __s390__ || defined __CRIS__
-	int pid = ICALL(SYS_clone, 0, flags);
+	int pid = ICALL(SYS_clone, 0, flags, c->pidfd);
 #else
-	int pid = ICALL(SYS_clone, flags);
+	int pid = ICALL(SYS_clone, flags, 0, c->pidfd);
 #endif
 
+#ifdef SYS_fork
+	if (pid < 0 && wean_sys_not_here(-pid) && flags == SIGCHLD)
+		pid = ICALL(SYS_fork);
+#endif
 	if (pid == 0)
 		wean_sys_exit(c->run(c->arg));
 	return pid;
@@ -550,11 +579,12 @@ int
 wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *status)
 {
 	enum { PIDFD_ID = 3 }; /* P_PIDFD, Linux 5.4 */
-	unsigned options = WEXITED;
-	struct rusage_ use = {0};
-	siginfo_t si = {0};
+	unsigned options = flags & SYS_STOPPED ? WSTOPPED : WEXITED;
+	struct rusage_ use;
+	siginfo_t si;
 	int r;
 
+	si.si_pid = 0;
 	options |= flags & SYS_NOHANG ? WNOHANG : 0u;
 	options |= flags & SYS_NOREAP ? WNOWAIT : 0u;
 	options |= flags & SYS_UNBORN ? 0x80000000u : 0u; /* __WCLONE */
@@ -566,7 +596,9 @@ wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *status)
 		r = ICALL(SYS_waitid, P_PID, pid, &si, options, &use);
 	if (r < 0 || si.si_pid == 0)
 		return r;
-	memset(status, 0, sizeof *status);
+	if (!status)
+		return 1;
+	*status = (struct wean_status){ 0 };
 	fill_status(status, si.si_code == CLD_EXITED, si.si_status, si.si_code == CLD_DUMPED);
 	status->user_us = microseconds(use.user.sec, use.user.usec);
 	status->system_us = microseconds(use.system.sec, use.system.usec);
@@ -587,8 +619,8 @@ wean_sys_pidfd_status(int pidfd, struct wean_status *status)
 	if (r < 0)
 		return r;
 	if (!(info.mask & 8))
-		return -ECHILD;
-	memset(status, 0, sizeof *status);
+		return 0;
+	*status = (struct wean_status){ 0 };
 	if (WIFEXITED(info.status))
 		fill_status(status, 1, WEXITSTATUS(info.status), 0);
 	else
@@ -617,7 +649,8 @@ wean_sys_block_all(struct sys_sigset *old)
 {
 	struct sys_sigset all;
 
-	memset(&all, 0xff, sizeof all);
+	for (size_t i = 0; i < sizeof all.word / sizeof all.word[0]; i++)
+		all.word[i] = ~0UL;
 	return mask(&all, old);
 }
 
@@ -632,26 +665,33 @@ wean_sys_add_signals(struct sys_sigset *set, unsigned long long signals)
 {
 	const unsigned bits = 8 * sizeof set->word[0];
 
-	for (unsigned n = 0; n < 64; n++)
-		if (signals >> n & 1)
+	for (unsigned n = 0; signals; n++, signals >>= 1)
+		if (signals & 1)
 			set->word[n / bits] |= 1UL << n % bits;
 }
 
-/* The kernel's own struct sigaction: the handler comes first, but on mips second.
-   Flags, restorer and mask are all zero here. */
+/* The kernel's own struct sigaction: the handler comes first, but on mips second; flags,
+   restorer and mask are all zero here. */
 #ifdef __mips__
 enum { HANDLER = 1 };
 #else
 enum { HANDLER = 0 };
 #endif
 struct sigaction_ {
-	long word[2 + 2 + 128 / (8 * sizeof(long))];
+	long word[3 + NSIG_ / (8 * sizeof(long))];
 };
+
+static void
+clear(struct sigaction_ *sa)
+{
+	for (size_t i = 0; i < sizeof sa->word / sizeof sa->word[0]; i++)
+		sa->word[i] = 0;
+}
 
 int
 wean_sys_disposition(int sig)
 {
-	struct sigaction_ sa = {{0}};
+	struct sigaction_ sa;
 	int r = ICALL(SYS_rt_sigaction, sig, NULL, &sa, NSIG_ / 8);
 
 	if (r < 0)
@@ -663,13 +703,21 @@ wean_sys_disposition(int sig)
 int
 wean_sys_set_disposition(int sig, enum sys_disposition to)
 {
-	struct sigaction_ sa = {{0}};
+	struct sigaction_ sa;
 
+	clear(&sa);
 	sa.word[HANDLER] = (long)(to == SYS_IGNORE ? SIG_IGN : SIG_DFL);
 	return ICALL(SYS_rt_sigaction, sig, &sa, NULL, NSIG_ / 8);
 }
 
 /* ---- the rest ---- */
+
+/* Only machines with a 64-bit long wait here, or such as have this call. */
+#ifdef SYS_futex_time64
+# define SYS_futex_ SYS_futex_time64
+#else
+# define SYS_futex_ SYS_futex
+#endif
 
 /* ns < 0: for ever.  Where time_t outgrew long, the old call would misread a 64-bit
    time. */
@@ -708,64 +756,17 @@ wean_sys_sleep_us(long us)
 	return poll_ns(NULL, 0, us * 1000LL);
 }
 
-long long
-wean_sys_now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-enum { PAGE = 4096 };
-
-void *
-wean_sys_shared_page(void)
-{
-	int saved = errno;
-	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-	                  -1, 0);
-
-	errno = saved;
-	return page == MAP_FAILED ? NULL : page;
-}
-
-void
-wean_sys_drop_page(void *page)
-{
-	if (page)
-		munmap(page, PAGE);
-}
-
+/* Not a private futex: the kernel's wake at the end of the other's memory is not. */
 int
-wean_sys_secure(void)
+wean_sys_await_zero(const int *word, int timeout_ms)
 {
-	int saved = errno;
-	int secure = getauxval(AT_SECURE) != 0;
+	enum { WAIT = 0 };
+	struct { long long sec, nsec; } t = { timeout_ms / 1000, timeout_ms % 1000 * 1000000 };
+	int seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 
-	errno = saved;
-	return secure;
-}
-
-void
-wean_sys_kernel(int version[3])
-{
-	struct utsname u;
-	const char *c = u.release;
-
-	memset(version, 0, 3 * sizeof version[0]);
-	if (uname(&u) < 0 || strcmp(u.sysname, "Linux") != 0)
-		return;
-	for (int i = 0; i < 3; i++) {
-		while (*c >= '0' && *c <= '9')
-			version[i] = version[i] * 10 + (*c++ - '0');
-		if (*c == '.')
-			c++;
+	if (seen != 0) {
+		CALL(SYS_futex_, word, WAIT, seen, &t);
+		seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 	}
-}
-
-char *const *
-wean_sys_environ(void)
-{
-	return environ;
+	return seen == 0;
 }

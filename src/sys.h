@@ -52,6 +52,7 @@ int wean_sys_listed(const void *buf, size_t len, size_t *at);
 
 int wean_sys_getpid(void);
 int wean_sys_gettid(void);
+int wean_sys_children_elsewhere(void);
 int wean_sys_getppid(void);
 int wean_sys_exec(const char *path, char *const argv[], char *const envp[]);
 _Noreturn void wean_sys_exit(int value);
@@ -84,6 +85,7 @@ int wean_sys_getpgrp(void);
 #define SYS_FILES         0x00000400ULL
 #define SYS_PIDFD         0x00001000ULL
 #define SYS_VFORK         0x00004000ULL
+#define SYS_ALIVE         0x00200000ULL   /* CLONE_CHILD_CLEARTID */
 #define SYS_CLEAR_SIGHAND 0x100000000ULL
 #define SYS_INTO_CGROUP   0x200000000ULL
 
@@ -94,6 +96,7 @@ struct sys_clone {
 	unsigned long long flags;
 	int exit_signal;
 	int *pidfd;
+	const int *alive; /* SYS_ALIVE, clone3 only: becomes 0 once it has executed or is over */
 	int cgroup;
 	char *stack;
 	size_t stack_size;
@@ -101,17 +104,17 @@ struct sys_clone {
 	void *arg;
 };
 int wean_sys_clone3(const struct sys_clone *);
-int wean_sys_clone(const struct sys_clone *);
-int wean_sys_fork(const struct sys_clone *);  /* no stack, no flags but VFORK */
+int wean_sys_fork(const struct sys_clone *);  /* no stack; SYS_PIDFD alone */
 
-/* Waits for a child by pidfd, or by pid where pidfd < 0: 1 and *status, 0 when
+/* Waits for a child by pidfd, or by pid where pidfd < 0: 1 and *status, if wanted, 0 when
    SYS_NOHANG found it running, -ECHILD when there is none such.
-   SYS_UNBORN finds only a child with exit signal 0 that has not executed. */
-enum { SYS_NOHANG = 1, SYS_NOREAP = 2, SYS_UNBORN = 4, SYS_ANY = 8 };
+   SYS_UNBORN finds only a child with exit signal 0 that has not executed.
+   SYS_STOPPED waits for a stop instead of the end. */
+enum { SYS_NOHANG = 1, SYS_NOREAP = 2, SYS_UNBORN = 4, SYS_ANY = 8, SYS_STOPPED = 16 };
 int wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *status);
 
-/* The status of a process that somebody else reaped: 1, or < 0: not told.
-   Linux 6.15. */
+/* The status of a process that somebody else reaped: 1, or 0: it is not over yet, or
+   < 0: not told.  Linux 6.15. */
 int wean_sys_pidfd_status(int pidfd, struct wean_status *status);
 
 /* ---- signals ---- */
@@ -129,7 +132,7 @@ enum sys_disposition { SYS_DEFAULT, SYS_IGNORE, SYS_HANDLER };
 int wean_sys_disposition(int sig);
 int wean_sys_set_disposition(int sig, enum sys_disposition);
 
-/* ---- the rest ---- */
+/* ---- waiting ---- */
 
 /* poll(2), whose struct pollfd this is. */
 struct sys_poll {
@@ -138,13 +141,18 @@ struct sys_poll {
 };
 enum { SYS_POLL_IN = 1 };
 int wean_sys_poll(struct sys_poll *, size_t n, int timeout_ms);
-int wean_sys_readable(int fd, int timeout_ms); /* or hung up: 1; 0: time out */
+int wean_sys_readable(int fd, int timeout_ms);       /* or hung up: 1; 0: time out */
 int wean_sys_sleep_us(long us);
+int wean_sys_await_zero(const int *word, int timeout_ms); /* 1: it is 0 */
+
+/* ---- for the caller alone: sys_host.c ---- */
+
+int wean_sys_clone(const struct sys_clone *);        /* libc's */
 long long wean_sys_now_ms(void);
-void *wean_sys_shared_page(void);            /* NULL: no memory */
+void *wean_sys_shared_page(void);                    /* NULL: no memory */
 void wean_sys_drop_page(void *page);
-int wean_sys_secure(void);                   /* a set-uid program runs */
-void wean_sys_kernel(int version[3]);        /* zeros: not a Linux one */
+int wean_sys_secure(void);                           /* a set-uid program runs */
+void wean_sys_kernel(int version[3]);                /* zeros: not a Linux one */
 char *const *wean_sys_environ(void);
 
 #endif

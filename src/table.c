@@ -119,8 +119,9 @@ choose_cut(struct map *m)
 			measure(&h, p->slots[i].source);
 	for (size_t i = 0; i < m->nneeds; i++)
 		measure(&h, m->needs[i].fd);
-	if (h.high == 0 || h.high * FETCH_WORTH > (size_t)h.highest)
-		p->table = TABLE_CUT_HIGH;
+	if (h.high == 0 || h.high * FETCH_WORTH > (size_t)h.highest
+	    || wean_sys_children_elsewhere())
+		p->table = TABLE_CUT_HIGH; /* where a relaunch would be fatal, too */
 	p->cut = 1 + (unsigned)(p->table == TABLE_CUT_HIGH ? h.highest : h.low);
 	p->top = p->cut;
 }
@@ -229,9 +230,11 @@ map_own(struct map *m)
 static void
 map_opens(struct plan *p)
 {
-	for (size_t i = 0; i < p->opt->nfds + 3; i++) {
-		const struct wean_fd *e = &p->opt->fds[i];
-		const struct slot *s = wean_plan_slot(p, i < p->opt->nfds ? e->target : (int)(i - p->opt->nfds));
+	size_t nfds = p->opt->nfds;
+
+	for (size_t i = 0; i < nfds + 3; i++) {
+		int target = i < nfds ? p->opt->fds[i].target : (int)(i - nfds);
+		const struct slot *s = wean_plan_slot(p, target);
 
 		if (s && s->index == (int)i && (s->kind == WEAN_OPEN || s->kind == WEAN_NULL))
 			p->opens[p->nopens++] = s;

@@ -7,10 +7,16 @@
 
 /* ---- the end, as it is kept ---- */
 
+static int
+try_lock(struct handle *h)
+{
+	return !__atomic_exchange_n(&h->lock, 1, __ATOMIC_ACQUIRE);
+}
+
 static void
 lock(struct handle *h)
 {
-	while (__atomic_exchange_n(&h->lock, 1, __ATOMIC_ACQUIRE))
+	while (!try_lock(h))
 		wean_sys_sleep_us(50);
 }
 
@@ -53,20 +59,32 @@ static int
 stranger_is_over(const struct wean_child *child)
 {
 	if (child->pidfd >= 0)
-		return wean_sys_readable(child->pidfd, 0);
+		return wean_sys_readable(child->pidfd, 0) == 1;
 	return wean_sys_kill(child->pid, 0) == -ESRCH;
 }
 
 int
 wean_child_is_over(const struct wean_child *child)
 {
-	struct wean_status s;
 	int r;
 
 	if (wean_handle_const(child)->flags & HANDLE_STRANGER)
 		return stranger_is_over(child);
-	r = wean_sys_wait(child->pidfd, child->pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, &s);
+	r = wean_sys_wait(child->pidfd, child->pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, NULL);
 	return r == -ECHILD ? 1 : r;
+}
+
+/* A child that can't be waited for any more is told of a moment later: it answers, but
+   without its status, as long as it is on its way out, and once ESRCH in between. */
+static int
+ask_kernel(int pidfd, struct wean_status *s)
+{
+	int r, gone = 0;
+
+	while ((r = wean_sys_pidfd_status(pidfd, s)) == 0 || (r == -ESRCH && gone++ == 0))
+		if (r == 0)
+			wean_sys_sleep_us(50);
+	return r;
 }
 
 /* Who reaped it instead of us may have been a handler of the host's, or the kernel
@@ -78,24 +96,25 @@ reaped_by_another(const struct wean_child *child, struct wean_status *s)
 
 	if (stranger && !stranger_is_over(child))
 		return 0;
-	if (!stranger && child->pidfd >= 0 && wean_sys_pidfd_status(child->pidfd, s) == 1)
+	if (!stranger && child->pidfd >= 0 && ask_kernel(child->pidfd, s) == 1)
 		return 1;
 	memset(s, 0, sizeof *s);
 	s->kind = WEAN_UNKNOWN;
 	return 1;
 }
 
-/* Reaps, under the lock, so that every thread that waits gets the status. */
+/* Under the lock, so that every thread that waits gets the status. */
 static int
-collect(struct wean_child *child)
+reap(struct wean_child *child, int flags)
 {
 	struct handle *h = wean_handle(child);
 	struct wean_status s;
 	int r = 1;
 
-	lock(h);
 	if (h->state != HANDLE_OVER) {
-		r = wean_sys_wait(child->pidfd, child->pid, SYS_ANY | SYS_NOHANG, &s);
+		do
+			r = wean_sys_wait(child->pidfd, child->pid, SYS_ANY | flags, &s);
+		while (r == -EINTR);
 		if (r == -ECHILD)
 			r = reaped_by_another(child, &s);
 		if (r == 1)
@@ -105,14 +124,30 @@ collect(struct wean_child *child)
 	return r == 1 ? 0 : r == 0 ? ETIMEDOUT : -r;
 }
 
+/* Never longer than a moment, though another thread may sleep under the lock until the
+   child is over. */
+static int
+collect(struct wean_child *child)
+{
+	struct handle *h = wean_handle(child);
+
+	if (!try_lock(h)) {
+		if (wean_child_is_over(child) == 0)
+			return ETIMEDOUT;
+		lock(h);
+	}
+	return reap(child, SYS_NOHANG);
+}
+
 /* ---- waiting ---- */
 
 #define FOR_EVER LLONG_MAX
 
+/* The clock cuts off what is less than a millisecond. */
 static long long
 deadline_of(int timeout_ms)
 {
-	return timeout_ms < 0 ? FOR_EVER : wean_sys_now_ms() + timeout_ms;
+	return timeout_ms < 0 ? FOR_EVER : wean_sys_now_ms() + timeout_ms + 1;
 }
 
 /* For one call: -1 for ever, 0 when the time is over. */
@@ -154,16 +189,17 @@ wait_until(struct wean_child *child, int pidfd, long long deadline, int eintr)
 	return error;
 }
 
-/* Does not reap: another thread may wait for the same child.  Returns at once for no
-   child of ours; a call that restarts by itself after a handler with SA_RESTART does
-   not serve who wants EINTR. */
-static void
-block(const struct wean_child *child)
+/* One thread reaps as it wakes, others wait without.  It returns at once for no child of
+   ours.  As the call restarts by itself after a handler with SA_RESTART, it does not serve
+   who wants EINTR. */
+static int
+block(struct wean_child *child)
 {
-	struct wean_status s;
-
-	while (wean_sys_wait(child->pidfd, child->pid, SYS_ANY | SYS_NOREAP, &s) == -EINTR)
+	if (try_lock(wean_handle(child)))
+		return reap(child, 0);
+	while (wean_sys_wait(child->pidfd, child->pid, SYS_ANY | SYS_NOREAP, NULL) == -EINTR)
 		;
+	return collect(child);
 }
 
 static int
@@ -172,9 +208,7 @@ wait_running(struct wean_child *child, int timeout_ms, int eintr)
 	long long deadline = deadline_of(timeout_ms);
 	int error, pidfd;
 
-	if (timeout_ms < 0 && !eintr)
-		block(child);
-	error = collect(child);
+	error = timeout_ms < 0 && !eintr ? block(child) : collect(child);
 	if (error != ETIMEDOUT || timeout_ms == 0)
 		return error;
 	if (child->pidfd >= 0)

@@ -27,6 +27,9 @@
 #define HAVE_ADDCLOSEFROM 1
 #endif
 #endif
+#ifndef HAVE_ADDCLOSEFROM
+#define HAVE_ADDCLOSEFROM 0
+#endif
 
 enum { MOST = 20000, ROUNDS = 51 };
 
@@ -69,7 +72,7 @@ static int by_posix_spawn(char *const argv[])
 
 static int by_closefrom(char *const argv[])
 {
-#ifdef HAVE_ADDCLOSEFROM
+#if HAVE_ADDCLOSEFROM
 	posix_spawn_file_actions_t actions;
 	pid_t pid;
 	int error = posix_spawn_file_actions_init(&actions);
@@ -102,14 +105,16 @@ static int by_wean(char *const argv[])
 struct way {
 	const char *name;
 	int (*run)(char *const argv[]);
-	int closes, calls; /* in the child, before the program; -1: can't be traced here */
+	int absent;
+	int closes, calls; /* of the child, before the program; -1: not counted */
 	int given;         /* descriptors of the program */
 	double us[ROUNDS], median;
 };
 
 static struct way ways[] = {
 	{.name = "fork, close up to the limit", .run = by_fork},
-	{.name = "posix_spawn, addclosefrom_np", .run = by_closefrom},
+	{.name = "posix_spawn, addclosefrom_np", .run = by_closefrom,
+	 .absent = !HAVE_ADDCLOSEFROM},
 	{.name = "posix_spawn, closing nothing", .run = by_posix_spawn},
 	{.name = "wean_spawn", .run = by_wean},
 };
@@ -148,28 +153,32 @@ static long number_of_call(pid_t pid)
 /* One stop of the process that starts the program or of a child that it made. */
 static void go_on(struct way *way, pid_t pid, int status, int is_child)
 {
-	static int inside; /* a call */
+	static int inside; /* a call: not where a child begins, with a SIGSTOP */
 	int event = status >> 16, signal = WSTOPSIG(status);
+	int at_call = signal == (SIGTRAP | 0x80);
 	long number;
 
 	if (event == PTRACE_EVENT_EXEC) {
 		ptrace(PTRACE_DETACH, pid, NULL, NULL);
 		return;
 	}
-	if (signal == (SIGTRAP | 0x80) && (inside = !inside)) {
+	if (signal == SIGSTOP)
+		inside = 0;
+	if (at_call && (inside = !inside)) {
 		number = number_of_call(pid);
 		way->calls += number >= 0;
 		way->closes += number == SYS_close;
 	}
-	if (event || signal == SIGSTOP || signal == (SIGTRAP | 0x80))
+	if (event || signal == SIGSTOP || at_call)
 		signal = 0;
 	ptrace(is_child ? PTRACE_SYSCALL : PTRACE_CONT, pid, NULL, (void *)(long)signal);
 }
 
 static void count_calls(struct way *way, char *const argv[])
 {
-	const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL |
-	                     PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE;
+	const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK |
+	                     PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
+	                     PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
 	pid_t starter = fork(), pid;
 	int status;
 
@@ -195,17 +204,13 @@ static void count_calls(struct way *way, char *const argv[])
 
 /* ---- what the program was given ------------------------------------------ */
 
-/* `demo count`. */
-static int say_count(void)
+static int count_open(void)
 {
-	struct rlimit nofile;
 	int n = 0;
 
-	getrlimit(RLIMIT_NOFILE, &nofile);
-	for (int fd = 0; fd < (int)nofile.rlim_cur; fd++)
+	for (int fd = 0; fd < MOST; fd++)
 		n += fcntl(fd, F_GETFD) != -1;
-	printf("%d", n);
-	return 0;
+	return n;
 }
 
 static void ask_count(struct way *way, char *const argv[])
@@ -252,17 +257,7 @@ static void take_time(struct way *way, int round, char *const argv[])
 
 /* ---- the whole ------------------------------------------------------------ */
 
-static int absent(const struct way *way)
-{
-#ifdef HAVE_ADDCLOSEFROM
-	(void)way;
-	return 0;
-#else
-	return way->run == by_closefrom;
-#endif
-}
-
-static int open_three_quarters(void)
+static void open_three_quarters(void)
 {
 	struct rlimit nofile;
 	int fd = open("/dev/null", O_RDWR);
@@ -273,22 +268,22 @@ static int open_three_quarters(void)
 	setrlimit(RLIMIT_NOFILE, &nofile);
 	while (fd >= 0 && fd < limit / 4 * 3 - 1)
 		fd = dup(fd);
-	return fd + 1;
 }
 
 static void measure(char *program)
 {
 	char count[] = "count", quit[] = "exit";
-	char *const counts[] = {program, count, NULL}, *const exits[] = {program, quit, NULL};
+	char *const counts[] = {program, count, NULL};
+	char *const exits[] = {program, quit, NULL};
 
 	for (int i = 0; i < WAYS; i++)
-		if (!absent(&ways[i])) {
+		if (!ways[i].absent) {
 			count_calls(&ways[i], exits);
 			ask_count(&ways[i], counts);
 		}
 	for (int round = 0; round < ROUNDS; round++)
 		for (int i = 0; i < WAYS; i++)
-			if (!absent(&ways[i]))
+			if (!ways[i].absent)
 				take_time(&ways[i], round, exits);
 	for (int i = 0; i < WAYS; i++) {
 		qsort(ways[i].us, ROUNDS, sizeof *ways[i].us, compare);
@@ -296,25 +291,26 @@ static void measure(char *program)
 	}
 }
 
-static void print_count(int n)
+/* -1: not known. */
+static void print_number(int width, int n)
 {
 	if (n < 0)
-		printf("%10s", "?");
+		printf("%*s", width, "?");
 	else
-		printf("%10d", n);
+		printf("%*d", width, n);
 }
 
 static void print_way(const struct way *way)
 {
 	printf("%-29s", way->name);
-	if (absent(way)) {
-		printf("   absent: this C library has none\n");
+	if (way->absent) {
+		printf("%8s\n", "absent");
 		return;
 	}
-	print_count(way->closes);
-	print_count(way->calls);
-	print_count(way->given);
-	printf("%12.0f%8.1f\n", way->median, way->median / wean->median);
+	print_number(8, way->closes);
+	print_number(11, way->calls);
+	print_number(13, way->given);
+	printf("%9.0f%7.1f\n", way->median, way->median / wean->median);
 }
 
 static int conclude(void)
@@ -324,27 +320,28 @@ static int conclude(void)
 		       wean->given);
 		return 1;
 	}
-	printf("\nThe old way closes every number below the limit, open or not.  wean_spawn gave\n"
-	       "the program descriptors 0, 1 and 2 and nothing else, in 1/%.1f of that time",
-	       old->median / wean->median);
-	if (wean->closes == 0)
-		printf(",\nand called close(2) for none of them");
-	printf(".\n");
+	printf("\nThe old way closes every number below the limit, open or not.\n"
+	       "wean_spawn gave the program descriptors 0, 1 and 2 and nothing else,\n");
+	if (wean->closes >= 0)
+		printf("with %d calls of close(2), ", wean->closes);
+	printf("in 1/%.1f of the time.\n", old->median / wean->median);
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	char program[] = "/proc/self/exe";
-	int open_now;
 
+	if (argc > 1 && strcmp(argv[1], "count") == 0)
+		printf("%d", count_open());
 	if (argc > 1)
-		return strcmp(argv[1], "count") == 0 ? say_count() : 0;
-	open_now = open_three_quarters();
-	printf("A process that has %d descriptors open and may have %d starts a program.\n\n"
-	       "%-29s%10s%10s%10s%12s%8s\n%-29s%10s%10s%10s%12s%8s\n",
-	       open_now, limit, "", "close", "calls of", "given to", "us a start", "",
-	       "", "calls", "the child", "program", "(median)", "ratio");
+		return 0;
+	open_three_quarters();
+	printf("A process with %d of %d possible descriptors open starts a program.\n\n"
+	       "%29s%8s%11s%13s%9s%7s\n%29s%8s%11s%13s%9s%7s\n",
+	       count_open(), limit,
+	       "", "close", "all calls", "descriptors", "us", "",
+	       "", "calls", "until exec", "inherited", "a start", "ratio");
 	fflush(stdout);
 	measure(program);
 	for (int i = 0; i < WAYS; i++)

@@ -1,0 +1,93 @@
+/* What is done by libc, or for the caller alone: no child comes here. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sys.h"
+
+int
+wean_sys_clone(const struct sys_clone *c)
+{
+#ifdef __hppa__
+	char *stack = c->stack;
+#else
+	char *stack = c->stack + c->stack_size;
+#endif
+	int saved = errno;
+	int pid = clone(c->run, stack, (int)c->flags | c->exit_signal, c->arg, c->pidfd,
+	                NULL, NULL);
+
+	if (pid < 0) {
+		pid = -errno;
+		errno = saved;
+	}
+	return pid;
+}
+
+long long
+wean_sys_now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+enum { PAGE = 4096 };
+
+void *
+wean_sys_shared_page(void)
+{
+	int saved = errno;
+	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+	                  -1, 0);
+
+	errno = saved;
+	return page == MAP_FAILED ? NULL : page;
+}
+
+void
+wean_sys_drop_page(void *page)
+{
+	if (page)
+		munmap(page, PAGE);
+}
+
+int
+wean_sys_secure(void)
+{
+	int saved = errno;
+	int secure = getauxval(AT_SECURE) != 0;
+
+	errno = saved;
+	return secure;
+}
+
+void
+wean_sys_kernel(int version[3])
+{
+	struct utsname u;
+	const char *c = u.release;
+
+	memset(version, 0, 3 * sizeof version[0]);
+	if (uname(&u) < 0 || strcmp(u.sysname, "Linux") != 0)
+		return;
+	for (int i = 0; i < 3; i++) {
+		while (*c >= '0' && *c <= '9')
+			version[i] = version[i] * 10 + (*c++ - '0');
+		if (*c == '.')
+			c++;
+	}
+}
+
+char *const *
+wean_sys_environ(void)
+{
+	return environ;
+}

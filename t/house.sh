@@ -1,0 +1,73 @@
+#!/bin/sh
+# The walls of the house: who may include whom, where the platform's #if stands, and
+# that no header of the kernel is needed.
+set -u
+
+cd "${srcdir:-.}" || exit 99
+
+# FILES: what these files, .c and .h, may include of src/ besides their own headers.
+# Public headers and the system's are free to all.  Every file has its place here.
+low='sys fdmap env path closer'
+rooms="
+clone3:
+sys:                clone3
+fdmap env path probe sys_host: sys
+closer:             sys fdmap
+close:              closer
+plan slots table:   $low plan
+child child_fds child_steps: $low plan child child_steps
+launch:             $low plan child probe
+names:              closer launch
+handle:             sys
+spawn:              $low plan child launch handle
+adopt kill stop wait wait_any: sys handle
+explain explain_exec: sys env path explain
+layout main:
+"
+
+awk -v rooms="$rooms" '
+function fail(what) {
+	printf "FAILED: %s:%d: %s\n", FILENAME, FNR, what
+	bad++
+}
+
+BEGIN {
+	n = split(rooms, lines, "\n")
+	for (i = 1; i <= n; i++) {
+		split(lines[i], part, ":")
+		for (m = split(part[1], names, " "); m > 0; m--)
+			room[names[m]] = " " names[m] " " part[2] " "
+	}
+}
+
+FNR == 1 {
+	files++
+	name = FILENAME
+	sub(/.*\//, "", name)
+	sub(/\.[ch]$/, "", name)
+	if (FILENAME ~ /^src/ && !(name in room))
+		fail("no line in t/house.sh")
+}
+
+/^[ \t]*#[ \t]*include/ {
+	includes++
+	if ($0 ~ /[<"](linux|asm|asm-generic)\//)
+		fail($0)
+	if (match($0, /"[^"]*"/)) {
+		header = substr($0, RSTART + 1, RLENGTH - 2)
+		sub(/\.h$/, "", header)
+		if (!index(room[name], " " header " "))
+			fail($0)
+	}
+}
+
+/^[ \t]*#[ \t]*(if|elif)/ && FILENAME !~ /^src\/(sys|sys_host|clone3)\.c$/ {
+	guard = FILENAME ~ /\.h$/ && ($0 == "#ifdef __cplusplus" || $0 ~ /^#ifndef WEAN_[A-Z0-9_]*H$/)
+	if (!guard)
+		fail($0)
+}
+
+END {
+	printf "%d files, %d includes, %d breaches\n", files, includes, bad
+	exit bad || !includes
+}' src/*.[ch] include/*.h

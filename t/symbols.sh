@@ -1,0 +1,157 @@
+#!/bin/sh
+# What the libraries export, what runs between clone and exec may call, what is kept in
+# memory between calls, and what the ELF notes say.
+set -u
+
+# The objects that run between clone and exec, and what they call outside of themselves:
+# these and nothing else.  No libc, no allocation, no instrumentation.
+between='child child_fds closer'
+called_between='
+wean_sys_chdir wean_sys_close wean_sys_close_on_exec wean_sys_close_range
+wean_sys_control_tty wean_sys_disposition wean_sys_dup_onto wean_sys_exec wean_sys_exit
+wean_sys_fchdir wean_sys_file wean_sys_file_at wean_sys_foreground wean_sys_getpgrp
+wean_sys_getppid wean_sys_last_signal wean_sys_limit wean_sys_list_open
+wean_sys_list_read wean_sys_list_rewind wean_sys_listed wean_sys_nice
+wean_sys_no_new_privs wean_sys_not_here wean_sys_open wean_sys_open_at
+wean_sys_pdeathsig wean_sys_pidfd_getfd wean_sys_pidfd_open wean_sys_set_close_on_exec
+wean_sys_set_disposition wean_sys_set_foreground wean_sys_set_mask wean_sys_setgid
+wean_sys_setgroups wean_sys_setpgid wean_sys_setsid wean_sys_setuid wean_sys_sleep_us
+wean_sys_umask wean_sys_unshare_files wean_sys_write
+'
+
+# The variables that outlive a call.
+remembered='
+cannot_unshare cuts_cleanly memory_is_shared refused_rungs
+'
+
+CC=${CC:-cc} NM=${NM:-nm} OBJDUMP=${OBJDUMP:-objdump} READELF=${READELF:-readelf}
+srcdir=${srcdir:-.}
+shared=src/.libs/libwean.so
+static=src/.libs/libwean.a
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+
+for tool in "$NM" "$OBJDUMP" "$READELF"; do
+	command -v "${tool%% *}" >/dev/null || { # what follows are its options
+		echo "not here: $tool"
+		exit 77
+	}
+done
+
+# What waits for the link to become code has nothing to look at yet.
+postponed=0 objects=
+for object in src/*.o src/.libs/*.o; do
+	[ -f "$object" ] || continue
+	[ "$object" != src/main.o ] || continue
+	case $($READELF -sW "$object" 2>/dev/null) in
+	*__gnu_lto_slim* | '') postponed=$((postponed + 1)) ;;
+	*) objects="$objects $object" ;;
+	esac
+done
+
+case $objects in
+*child.o*) ;;
+*)
+	echo "FAILED: no objects in $PWD/src"
+	exit 1
+	;;
+esac
+
+good=0 bad=0
+
+# One word a line, sorted, each once.
+words() {
+	printf '%s\n' "$1" | tr -s ' \t' '\n' | grep . | LC_ALL=C sort -u
+}
+
+# same WHAT EXPECTED FOUND: as sets of words
+same() {
+	words "$2" >"$tmp/expected"
+	words "$3" >"$tmp/found"
+	if cmp -s "$tmp/expected" "$tmp/found"; then
+		good=$((good + 1))
+	else
+		bad=$((bad + 1))
+		echo "FAILED: $1 (<: missing, >: too many)"
+		diff "$tmp/expected" "$tmp/found" | grep '^[<>]'
+	fi
+}
+
+# ---- public names: the map, the headers, the libraries ----
+
+public=$(sed -n '/global:/,/local:/s/^[[:space:]]*\([A-Za-z0-9_*]*\);.*/\1/p' "$srcdir/src/libwean.map")
+same 'a name in the map does not start with wean_' '' \
+	"$(words "$public" | grep -v '^wean_[a-z0-9_]*$')"
+
+declared=$(for header in "$srcdir"/include/*.h; do echo "#include <${header##*/}>"; done |
+	$CC -I"$srcdir/include" -E -P -x c - | grep -o '\<wean_[a-z0-9_]* *(' | tr -d '( ')
+same 'functions of the headers against the map' "$public" "$declared"
+
+if [ -f $shared ]; then
+	same 'exports of the shared library against the map' "$public" \
+		"$($NM -D --defined-only $shared | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }')"
+fi
+
+# A sanitizer adds names and data of its own.
+# shellcheck disable=SC2086 # a list
+instrumented=$($NM $objects | grep -c ' U __\(asan\|tsan\|ubsan\|gcov\|llvm\|sanitizer\)')
+
+if [ -f $static ]; then
+	same 'global names of the static library that do not start with wean_' '' \
+		"$($NM -g --defined-only $static | awk 'NF == 3 { print $3 }' |
+			grep -v '^wean_\|^__\(odr_asan\|llvm\|prof\|cov\|x86.get_pc_thunk\)')"
+fi
+
+# ---- what runs between clone and exec ----
+
+for dir in src src/.libs; do
+	[ -f $dir/child.o ] || continue
+	for object in $between; do
+		$NM $dir/"$object".o || echo "U $object.o"
+	done >"$tmp/names"
+	own=$(awk 'NF == 3 { print $3 }' "$tmp/names")
+	same "calls of $between in $dir" "$called_between" \
+		"$(awk 'NF == 2 && $2 != "_GLOBAL_OFFSET_TABLE_" { print $2 }' "$tmp/names" |
+			grep -vxF "$own")"
+done
+
+# ---- writable memory ----
+
+for object in $objects; do
+	$OBJDUMP -t "$object"
+done | awk '/ O / && / \.t?(data|bss)|\*COM\*/ && !/\.data\.rel\.ro/ { print $NF, $(NF - 1) }' |
+	sed 's/\.[0-9]* / /' | sort -u >"$tmp/memory"
+if [ "$instrumented" -gt 0 ] || [ "$postponed" -gt 0 ]; then
+	echo "instrumented or postponed to the link: writable memory is not looked at"
+else
+	sed 's/^/remembered: /; s/ 0*\([0-9a-f]*\)$/, 0x\1 bytes/' "$tmp/memory"
+	same 'variables that outlive a call' "$remembered" "$(cut -d' ' -f1 "$tmp/memory")"
+fi
+
+# ---- ELF notes ----
+
+for object in $objects; do
+	same "$object: no stack note, or one that asks for an executable stack" "$object" \
+		"$($READELF -SW "$object" | awk -v object="$object" '
+			/\.note\.GNU-stack/ && !/ A?X /{ print object }')"
+done
+
+if [ -f $shared ]; then
+	same 'flags of the stack of the shared library' 'RW' \
+		"$($READELF -lW $shared | awk '$1 == "GNU_STACK" { print $7 }')"
+	same 'relocations in the text of the shared library' '' \
+		"$($READELF -dW $shared | grep -o TEXTREL)"
+fi
+
+for object in $(words "$objects" | grep '/clone3\.o$'); do
+	case $($READELF -hW "$object" | tr '\n' ' ') in
+	*ELF64*X86-64*) features='IBT SHSTK' ;;
+	*ELF64*AArch64*) features='BTI' ;;
+	*) continue ;;
+	esac
+	same "$object: features that its note claims" "$features" \
+		"$($READELF -nW "$object" | grep -o '\<IBT\>\|\<SHSTK\>\|\<BTI\>')"
+done
+
+echo "$good agree, $bad do not"
+[ "$bad" -eq 0 ] && [ "$good" -gt 0 ]

@@ -22,8 +22,9 @@ take_process(struct wean_child *child, int pid, unsigned long long flags)
 		wean_sys_close(fd);
 		fd = high;
 	}
-	/* EINVAL: a thread's number. */
-	if (fd < 0 && (fd == -ESRCH || fd == -EINVAL || (flags & WEAN_NEED_PIDFD)))
+	if (fd == -ENOENT || fd == -EINVAL)
+		return EINVAL; /* a thread's number */
+	if (fd < 0 && (fd == -ESRCH || (flags & WEAN_NEED_PIDFD)))
 		return -fd;
 	if (fd < 0 && wean_sys_kill(pid, 0) == -ESRCH)
 		return ESRCH;

@@ -21,6 +21,8 @@ join_cgroup(struct child *c)
 
 	if (!has(c, WEAN_IN_CGROUP) || c->birth->in_cgroup)
 		return 0;
+	if (!wean_sys_is_cgroup2(c->plan->cgroup.before))
+		return EBADF; /* as clone3 says */
 	fd = wean_sys_open_at(c->plan->cgroup.before, "cgroup.procs", O_WRONLY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return -fd;

@@ -28,8 +28,13 @@ static void
 add_entry(struct text *t, const struct failure *f)
 {
 	static const char *const names[] = { "in", "out", "err" };
+	size_t i = (size_t)f->child->index;
 
-	if (standard(f) >= 0) {
+	if (i < f->opt->nlimits && f->opt->limits && f->opt->limits[i].reserved) {
+		add(t, "entry ");
+		add_number(t, i);
+		add(t, " of limits");
+	} else if (standard(f) >= 0) {
 		add(t, names[standard(f)]);
 	} else {
 		add(t, "entry ");
@@ -73,7 +78,9 @@ explain_fd(struct text *t, const struct failure *f)
 {
 	const struct wean_fd *e = entry(f);
 
-	if (!e) {
+	if (f->child->index < 0) {
+		add(t, "cannot place the descriptors: no number is free to turn them by");
+	} else if (!e) {
 		add(t, "cannot place descriptor ");
 		add_int(t, standard(f));
 	} else if (e->kind == WEAN_DUP || e->kind == WEAN_KEEP) {

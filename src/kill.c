@@ -48,7 +48,9 @@ wean_kill_group(const struct wean_child *child, int sig)
 		return EINVAL;
 	if (child->pidfd >= 0)
 		r = wean_sys_pidfd_kill_group(child->pidfd, sig);
+	if (state == HANDLE_OVER)
+		return r == -ENOSYS || r == -EINVAL ? ESRCH : -r;
 	if (child->pidfd < 0 || (r < 0 && wean_sys_not_here(-r)))
-		r = state == HANDLE_RUNS ? kill_by_number(child, -child->pid, sig) : -ESRCH;
+		r = kill_by_number(child, -child->pid, sig);
 	return r < 0 ? -r : 0;
 }

@@ -178,6 +178,10 @@ become_user(struct command *c, char *text)
 
 	c->opt.uid = user ? user->pw_uid : id(text, "a user");
 	c->opt.flags |= WEAN_SET_UID;
+	if (user && !(c->opt.flags & WEAN_SET_GID)) {
+		c->opt.gid = user->pw_gid;
+		c->opt.flags |= WEAN_SET_GID;
+	}
 }
 
 static void
@@ -367,7 +371,7 @@ static const struct option_of {
 	{ 'C', "directory", "DIR", directory, "run it in DIR" },
 	{ 'e', "env", "NAME=VALUE", set_variable, "set a variable of its environment" },
 	{ 'u', "unset", "NAME", unset_variable, "remove one" },
-	{ 0, "uid", "USER", become_user, "become this user, with no supplementary groups" },
+	{ 0, "uid", "USER", become_user, "become this user, in no group but its own" },
 	{ 0, "gid", "GROUP", become_group, "become this group" },
 	{ 0, "groups", "GROUP,...", become_member, "supplementary groups; '' for none" },
 	{ 0, "limit", "NAME=SOFT[:HARD]", limit, "set a resource limit, such as nofile=64" },
@@ -527,10 +531,12 @@ forward(int sig)
 	wean_kill(&child, sig);
 }
 
+/* Which the terminal may have stopped, as one in the background. */
 static void
 forward_to_group(int sig)
 {
 	wean_kill_group(&child, sig);
+	wean_kill_group(&child, SIGCONT);
 }
 
 static void
@@ -574,17 +580,36 @@ wait_for_it(const struct command *c)
 	return status.code;
 }
 
+/* What is sent to us meanwhile waits until it can be passed on. */
+static int
+start(const struct command *c)
+{
+	sigset_t passed, old;
+	int error;
+
+	sigemptyset(&passed);
+	sigaddset(&passed, SIGINT);
+	sigaddset(&passed, SIGQUIT);
+	sigaddset(&passed, SIGTERM);
+	sigaddset(&passed, SIGHUP);
+	sigprocmask(SIG_BLOCK, &passed, &old);
+	error = wean_spawn(&child, c->argv, &c->opt);
+	if (!error)
+		pass_signals(c);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return error;
+}
+
 static int
 run(const struct command *c)
 {
 	long begin = now_us();
-	int error = wean_spawn(&child, c->argv, &c->opt), code;
+	int error = start(c), code;
 
 	if (error)
 		return not_started(c, error);
 	if (c->verbose)
 		tell(c, now_us() - begin);
-	pass_signals(c);
 	code = wait_for_it(c);
 	wean_release(&child);
 	return code;

@@ -61,6 +61,7 @@ struct plan {
 
 	struct slot *slots;          /* sorted by target */
 	size_t nslots;
+	unsigned long long limit;    /* on descriptors' numbers, as far as it matters */
 	int pipes[3][2];             /* of in, out, err: the caller's end, the child's */
 	int wake;                    /* the pipe end by which a fork tells, or -1 */
 

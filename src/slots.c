@@ -153,13 +153,13 @@ resolve_same(struct plan *p, struct slot *s)
 }
 
 static int
-check_slot(struct plan *p, struct slot *s, unsigned long long limit)
+check_slot(struct plan *p, struct slot *s)
 {
 	int stays = s->kind == WEAN_DUP && s->source == s->target;
 
 	if (s->kind == WEAN_DUP && wean_sys_close_on_exec(s->source) < 0)
 		return plan_fail(p, WEAN_STAGE_FD, s->index, EBADF);
-	if (s->kind != WEAN_CLOSED && !stays && (unsigned)s->target >= limit)
+	if (s->kind != WEAN_CLOSED && !stays && (unsigned)s->target >= p->limit)
 		return plan_fail(p, WEAN_STAGE_FD, s->index, EBADF);
 	return s->kind == WEAN_SAME ? resolve_same(p, s) : 0;
 }
@@ -167,16 +167,16 @@ check_slot(struct plan *p, struct slot *s, unsigned long long limit)
 static int
 check_slots(struct plan *p)
 {
-	unsigned long long limit = ~0ULL;
 	int error = 0;
 
+	p->limit = ~0ULL;
 	for (size_t i = 1; i < p->nslots; i++)
 		if (p->slots[i].target == p->slots[i - 1].target)
 			return plan_fail(p, WEAN_STAGE_OPTIONS, p->slots[i].index, EINVAL);
 	if (p->opt->nfds > 0)
-		wean_sys_nofile(&limit);
+		wean_sys_nofile(&p->limit);
 	for (size_t i = 0; i < p->nslots && !error; i++)
-		error = check_slot(p, &p->slots[i], limit);
+		error = check_slot(p, &p->slots[i]);
 	return error;
 }
 

@@ -61,7 +61,7 @@ await_group(struct wean_child *child, long long deadline)
 static int
 give_grace(struct wean_child *child, int grace_ms)
 {
-	long long deadline = wean_sys_now_ms() + grace_ms;
+	long long deadline = wean_sys_deadline(grace_ms);
 	int error;
 
 	signal_all(child, SIGTERM);

@@ -242,9 +242,8 @@ wean_sys_file_at(int dir, const char *path, struct sys_file *file)
 /* Of the kernel's struct statfs the type comes first, as a long but on s390; it is longer
    nowhere.  libc's own function would be bound to in the child. */
 static int
-is_procfs(int fd)
+is_file_system(int fd, long magic)
 {
-	enum { PROC_MAGIC = 0x9fa0 };
 	union { long type; char room[256]; } fs;
 #ifdef SYS_fstatfs64
 	enum { SIZE = 84 };
@@ -253,7 +252,13 @@ is_procfs(int fd)
 	int r = ICALL(SYS_fstatfs, fd, &fs);
 #endif
 
-	return r == 0 && fs.type == PROC_MAGIC;
+	return r == 0 && fs.type == magic;
+}
+
+int
+wean_sys_is_cgroup2(int fd)
+{
+	return is_file_system(fd, 0x63677270);
 }
 
 int
@@ -261,7 +266,7 @@ wean_sys_list_open(void)
 {
 	int fd = wean_sys_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 
-	if (fd >= 0 && !is_procfs(fd)) {
+	if (fd >= 0 && !is_file_system(fd, 0x9fa0)) { /* PROC_SUPER_MAGIC */
 		wean_sys_close(fd);
 		return -ENOTSUP;
 	}

@@ -39,6 +39,7 @@ struct sys_file {
 };
 int wean_sys_file(int fd, struct sys_file *);
 int wean_sys_file_at(int dir, const char *path, struct sys_file *);
+int wean_sys_is_cgroup2(int fd);
 
 /* A listing of the calling process's own descriptors, -ENOTSUP where what is
    there is not procfs.  wean_sys_listed() takes the next number off a record of
@@ -149,6 +150,7 @@ int wean_sys_await_zero(const int *word, int timeout_ms); /* 1: it is 0 */
 
 int wean_sys_clone(const struct sys_clone *);        /* libc's */
 long long wean_sys_now_ms(void);
+long long wean_sys_deadline(int timeout_ms);          /* of the same clock */
 void *wean_sys_shared_page(void);                    /* NULL: no memory */
 void wean_sys_drop_page(void *page);
 int wean_sys_secure(void);                           /* a set-uid program runs */

@@ -39,6 +39,13 @@ wean_sys_now_ms(void)
 	return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* The clock cuts off what is less than a millisecond. */
+long long
+wean_sys_deadline(int timeout_ms)
+{
+	return wean_sys_now_ms() + timeout_ms + 1;
+}
+
 enum { PAGE = 4096 };
 
 void *

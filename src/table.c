@@ -1,5 +1,7 @@
 /* How every number of the child gets there. */
+#define _GNU_SOURCE
 #include <fcntl.h>
+#include <limits.h>
 
 #include "plan.h"
 
@@ -12,6 +14,8 @@ struct map {
 	struct plan *p;
 	struct fd_numbers used; /* sources and targets: not for temporaries */
 	int next_free;
+	int probe;              /* a descriptor of ours, or -1 */
+	int full;               /* there was no free number below the limit */
 	struct fd_move *moves;
 	size_t nmoves;
 	struct need {
@@ -70,44 +74,66 @@ gather_used(struct map *m)
 	wean_fdmap_settle(&m->used);
 }
 
-/* The lowest number that is neither source nor target: "above every target" would
-   fail at the limit.  What the child has there it was not given, except where it
-   inherits all. */
+/* The lowest number from low on that is neither source nor target, and where all is
+   inherited not open either: the kernel finds it by making a copy of an open one.  That
+   is one of a kind whose closing takes none of the caller's record locks away. */
+static int
+find_free(struct map *m, int low)
+{
+	int n = wean_fdmap_free(&m->used, low), lowest;
+
+	if (!(m->p->opt->flags & WEAN_INHERIT_ALL))
+		return n;
+	if (m->probe < 0)
+		m->probe = wean_sys_open("/", O_PATH | O_CLOEXEC, 0);
+	while ((lowest = wean_sys_dup_above(m->probe, n)) >= 0) {
+		wean_sys_close(lowest);
+		if (lowest == n)
+			return n;
+		n = wean_fdmap_free(&m->used, lowest);
+	}
+	return INT_MAX;
+}
+
+/* For a temporary.  "Above every target" would fail at the limit.  What the child has on
+   this number it was not given. */
 static int
 free_number(struct map *m)
 {
-	int inherits = (m->p->opt->flags & WEAN_INHERIT_ALL) != 0;
-	int n = wean_fdmap_free(&m->used, m->next_free);
+	int n = find_free(m, m->next_free);
 
-	while (inherits && wean_sys_close_on_exec(n) >= 0)
-		n = wean_fdmap_free(&m->used, n + 1);
-	m->next_free = n + 1;
-	if ((unsigned)n >= m->p->top)
+	if ((unsigned)n >= m->p->limit)
+		m->full = 1;
+	else if ((unsigned)n >= m->p->top)
 		m->p->top = (unsigned)n + 1;
+	m->next_free = n < INT_MAX ? n + 1 : n;
 	return n;
 }
 
 struct heights {
 	int low, highest; /* the highest source that is not cut off, and of all */
 	size_t high;      /* how many are */
+	int others;       /* high ones that are no pipes of ours: the fetch may be refused */
 };
 
 static void
-measure(struct heights *h, int source)
+measure(struct heights *h, int source, int is_pipe)
 {
 	if (source > h->highest)
 		h->highest = source;
-	if (source >= HIGH)
+	if (source >= HIGH) {
 		h->high++;
-	else if (source > h->low)
+		h->others |= !is_pipe;
+	} else if (source > h->low) {
 		h->low = source;
+	}
 }
 
 static void
 choose_cut(struct map *m)
 {
 	struct plan *p = m->p;
-	struct heights h = { 2, 2, 0 };
+	struct heights h = { 2, 2, 0, 0 };
 
 	if (p->table == TABLE_COPIED) {
 		p->cut = 0;
@@ -116,11 +142,11 @@ choose_cut(struct map *m)
 	}
 	for (size_t i = 0; i < p->nslots; i++)
 		if (has_source(&p->slots[i]))
-			measure(&h, p->slots[i].source);
+			measure(&h, p->slots[i].source, p->slots[i].kind == WEAN_PIPE);
 	for (size_t i = 0; i < m->nneeds; i++)
-		measure(&h, m->needs[i].fd);
+		measure(&h, m->needs[i].fd, 0);
 	if (h.high == 0 || h.high * FETCH_WORTH > (size_t)h.highest
-	    || wean_sys_children_elsewhere())
+	    || (h.others && wean_sys_children_elsewhere()))
 		p->table = TABLE_CUT_HIGH; /* where a relaunch would be fatal, too */
 	p->cut = 1 + (unsigned)(p->table == TABLE_CUT_HIGH ? h.highest : h.low);
 	p->top = p->cut;
@@ -274,21 +300,25 @@ static int
 map_all(struct map *m, size_t *scratch)
 {
 	struct plan *p = m->p;
-	int spare, used_spare, error = 0;
+	int spare, used_spare, full, error = 0;
 
 	p->nfetches = p->nsames = p->nopens = p->keep.n = 0;
 	p->inherited = 0;
+	m->nmoves = 0;
+	m->next_free = 3;
+	m->full = 0;
 	choose_cut(m);
 	for (size_t i = 0; i < p->nslots && !error; i++)
 		error = map_slot(m, &p->slots[i]);
 	if (error || (error = map_own(m)) != 0)
 		return error;
+	full = m->full;
 	spare = m->nmoves > 1 ? free_number(m) : -1;
 	p->nmoves = wean_fdmap_order(m->moves, m->nmoves, spare, p->moves, scratch, &used_spare);
 	wean_fdmap_settle(&p->keep);
 	map_opens(p);
 	map_shut(m, used_spare ? spare : -1);
-	return 0;
+	return full || (used_spare && m->full) ? EMFILE : 0;
 }
 
 int
@@ -296,7 +326,7 @@ wean_plan_map(struct plan *p, void *work, size_t size)
 {
 	struct arena arena = { work, (char *)work + size, NULL };
 	size_t n = p->nslots + 4;
-	struct map m = { .p = p, .next_free = 3 };
+	struct map m = { .p = p, .probe = -1 };
 	size_t *scratch = wean_arena_take(&arena, 3 * n, sizeof *scratch);
 	int error;
 
@@ -312,10 +342,10 @@ wean_plan_map(struct plan *p, void *work, size_t size)
 	if (error && p->table == TABLE_CUT_LOW) {
 		/* A source that cannot even be told apart is copied. */
 		p->table = TABLE_CUT_HIGH;
-		m.nmoves = 0;
-		m.next_free = 3;
 		error = map_all(&m, scratch);
 	}
+	if (m.probe >= 0)
+		wean_sys_close(m.probe);
 	wean_arena_free(&arena);
 	return error ? plan_fail(p, WEAN_STAGE_FD, -1, error) : 0;
 }

@@ -58,9 +58,15 @@ recall(const struct handle *h, struct wean_status *s)
 static int
 stranger_is_over(const struct wean_child *child)
 {
-	if (child->pidfd >= 0)
-		return wean_sys_readable(child->pidfd, 0) == 1;
-	return wean_sys_kill(child->pid, 0) == -ESRCH;
+	int fd = child->pidfd >= 0 ? child->pidfd : wean_sys_pidfd_open(child->pid, 0);
+	int over;
+
+	if (fd < 0)
+		return wean_sys_kill(child->pid, 0) == -ESRCH;
+	over = wean_sys_readable(fd, 0) == 1;
+	if (fd != child->pidfd)
+		wean_sys_close(fd);
+	return over;
 }
 
 int
@@ -68,6 +74,8 @@ wean_child_is_over(const struct wean_child *child)
 {
 	int r;
 
+	if (wean_handle_state(child) == HANDLE_OVER)
+		return 1; /* its number may be another's */
 	if (wean_handle_const(child)->flags & HANDLE_STRANGER)
 		return stranger_is_over(child);
 	r = wean_sys_wait(child->pidfd, child->pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, NULL);
@@ -143,11 +151,10 @@ collect(struct wean_child *child)
 
 #define FOR_EVER LLONG_MAX
 
-/* The clock cuts off what is less than a millisecond. */
 static long long
 deadline_of(int timeout_ms)
 {
-	return timeout_ms < 0 ? FOR_EVER : wean_sys_now_ms() + timeout_ms + 1;
+	return timeout_ms < 0 ? FOR_EVER : wean_sys_deadline(timeout_ms);
 }
 
 /* For one call: -1 for ever, 0 when the time is over. */

@@ -69,7 +69,7 @@ pause_for(struct watch *w, int left)
 static int
 wait_for_one(struct watch *w, int timeout_ms, size_t *which)
 {
-	long long deadline = timeout_ms < 0 ? LLONG_MAX : wean_sys_now_ms() + timeout_ms;
+	long long deadline = timeout_ms < 0 ? LLONG_MAX : wean_sys_deadline(timeout_ms);
 	int r, paused = 0;
 
 	while ((r = find_over(w, which)) == 0) {

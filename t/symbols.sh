@@ -10,7 +10,7 @@ called_between='
 wean_sys_chdir wean_sys_close wean_sys_close_on_exec wean_sys_close_range
 wean_sys_control_tty wean_sys_disposition wean_sys_dup_onto wean_sys_exec wean_sys_exit
 wean_sys_fchdir wean_sys_file wean_sys_file_at wean_sys_foreground wean_sys_getpgrp
-wean_sys_getppid wean_sys_last_signal wean_sys_limit wean_sys_list_open
+wean_sys_getppid wean_sys_is_cgroup2 wean_sys_last_signal wean_sys_limit wean_sys_list_open
 wean_sys_list_read wean_sys_list_rewind wean_sys_listed wean_sys_nice
 wean_sys_no_new_privs wean_sys_not_here wean_sys_open wean_sys_open_at
 wean_sys_pdeathsig wean_sys_pidfd_getfd wean_sys_pidfd_open wean_sys_set_close_on_exec
@@ -24,7 +24,7 @@ remembered='
 cannot_unshare cuts_cleanly memory_is_shared refused_rungs
 '
 
-CC=${CC:-cc} NM=${NM:-nm} OBJDUMP=${OBJDUMP:-objdump} READELF=${READELF:-readelf}
+CC=${CC:-cc} CFLAGS=${CFLAGS-} NM=${NM:-nm} OBJDUMP=${OBJDUMP:-objdump} READELF=${READELF:-readelf}
 srcdir=${srcdir:-.}
 shared=src/.libs/libwean.so
 static=src/.libs/libwean.a
@@ -113,6 +113,19 @@ for dir in src src/.libs; do
 	same "calls of $between in $dir" "$called_between" \
 		"$(awk 'NF == 2 && $2 != "_GLOBAL_OFFSET_TABLE_" { print $2 }' "$tmp/names" |
 			grep -vxF "$own")"
+done
+
+# They call sys.o, which makes its system calls by itself where it can.  Only a compiler
+# that does not optimise clears and copies structs by calls.
+case $CFLAGS in
+*-O[123s]*) plain= ;;
+*) plain='\|memcpy\|memset' ;;
+esac
+for object in src/sys.o src/.libs/sys.o; do
+	[ -f $object ] || continue
+	same "calls of $object beside the way into the kernel" 'wean_clone3' \
+		"$($NM -u $object | awk '{ print $NF }' |
+			grep -vx "syscall\|__errno_location\|___errno_location\|_GLOBAL_OFFSET_TABLE_$plain")"
 done
 
 # ---- writable memory ----

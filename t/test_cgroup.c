@@ -237,7 +237,7 @@ START_TEST(what_is_not_open_or_no_directory_is_refused)
 	enum { NUMBER = 9 };
 
 	open_at(NUMBER);
-	cannot_enter(NUMBER, ENOTDIR);
+	cannot_enter(NUMBER, EBADF);
 	cannot_enter(-1, EBADF);
 	cannot_enter(700, EBADF);
 	NEEDS_GROUP();
@@ -251,8 +251,8 @@ END_TEST
 
 START_TEST(a_directory_that_is_no_group_is_refused)
 {
-	cannot_enter(open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ENOENT);
-	cannot_enter(open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), ENOENT);
+	cannot_enter(open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC), EBADF);
+	cannot_enter(open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), EBADF);
 }
 END_TEST
 
@@ -260,16 +260,10 @@ END_TEST
 START_TEST(a_directory_that_looks_like_a_group_is_refused)
 {
 	char *dir = make_dir("false");
-	struct wean_options opt = { .flags = WEAN_IN_CGROUP | way(_i) };
-	struct wean_child child;
+	char *procs = write_text("false/cgroup.procs", 0644, "");
 	struct stat st;
 
-	char *procs = write_text("false/cgroup.procs", 0644, "");
-	opt.cgroupfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int error = wean_spawn(&child, KID("exit", "0"), &opt);
-	ck_assert_msg(error, "the child runs");
-	ck_assert_int_eq(child.stage, WEAN_STAGE_CGROUP);
-	assert_holds_nothing(&child);
+	cannot_enter(open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), EBADF);
 	ck_assert_int_eq(stat(procs, &st), 0);
 	ck_assert_int_eq(st.st_size, 0);
 }
@@ -321,7 +315,7 @@ START_TEST(a_refused_group_changes_nothing_for_later_starts)
 				method[i] = child.method;
 			ck_assert_int_eq(child.method, method[i]);
 		}
-		cannot_enter(open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), ENOENT);
+		cannot_enter(open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), EBADF);
 	}
 	NEEDS_GROUP();
 	struct wean_options opt = entering(open_group(O_RDONLY), 0);
@@ -364,7 +358,7 @@ static Suite *cgroup_suite(void)
 	tcase_add_unchecked_fixture(t, make_group, remove_group);
 	tcase_add_test(t, what_is_not_open_or_no_directory_is_refused);
 	tcase_add_test(t, a_directory_that_is_no_group_is_refused);
-	tcase_add_loop_test(t, a_directory_that_looks_like_a_group_is_refused, 0, WAYS);
+	tcase_add_test(t, a_directory_that_looks_like_a_group_is_refused);
 	tcase_add_loop_test(t, a_group_that_was_removed_is_refused, 0, WAYS);
 	tcase_add_test(t, a_group_without_permission_is_refused);
 	tcase_add_test(t, a_refused_group_changes_nothing_for_later_starts);

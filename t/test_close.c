@@ -274,6 +274,12 @@ static int hide_by_directory(void)
 	return hide_by_mount() && !mkdir("/proc/self", 0755) && !mkdir("/proc/self/fd", 0755);
 }
 
+/* As where the whole system has no file left. */
+static int refuse_to_open(void)
+{
+	return deny(SYS_openat, ENFILE);
+}
+
 static int refuse_to_close(void)
 {
 	return deny(SYS_close, EPERM);
@@ -288,6 +294,7 @@ START_TEST(what_cannot_be_listed_or_closed_is_never_told_to_be_closed)
 		{ hide_by_limit, EMFILE },
 		{ hide_by_mount, ENOTSUP },
 		{ hide_by_directory, ENOTSUP },
+		{ refuse_to_open, ENFILE },
 		{ refuse_to_close, EPERM },
 	};
 	struct job job = { .low = 200, .denied = EPERM };
@@ -437,7 +444,7 @@ static Suite *close_suite(void)
 	tcase_add_loop_test(t, what_is_open_above_a_lowered_limit_is_closed, 0, 2);
 	tcase_add_loop_test(t, a_limit_that_is_used_up_is_no_hindrance, 0, 2);
 	tcase_add_loop_test(t, what_cannot_be_listed_or_closed_is_never_told_to_be_closed, 0,
-	                    4);
+	                    5);
 #ifdef COUNTS_MALLOC
 	tcase_add_test(t, no_memory_is_asked_for);
 #endif

@@ -10,7 +10,7 @@
 
 #include "../src/closer.h"
 
-/* ---- the gate -------------------------------------------------------------- */
+/* ---- the gate ------------------------------------------------------------ */
 
 static struct {
 	int deny_close_range;       /* the errno */
@@ -95,7 +95,7 @@ long gate(long nr, ...)
 	}
 }
 
-/* ---- closing ---------------------------------------------------------------- */
+/* ---- closing ------------------------------------------------------------- */
 
 static const int refusals[] = { 0, ENOSYS, EPERM, EACCES, EINVAL, ENOTSUP };
 enum { RUNGS = 2 }; /* of the refusals: none, and one for the listing */
@@ -159,7 +159,7 @@ static void open_all(const int *numbers, size_t n)
 #define LIST(...) (const int[]){ __VA_ARGS__ }, COUNT(((const int[]){ __VA_ARGS__ }))
 #define NOBODY NULL, 0
 
-/* ---- gaps --------------------------------------------------------------------- */
+/* ---- gaps ---------------------------------------------------------------- */
 
 enum { FIRST = 10, N = 8 }; /* eight numbers that all patterns are tried on */
 
@@ -300,7 +300,7 @@ START_TEST(where_nothing_is_to_be_closed_nothing_is_called)
 }
 END_TEST
 
-/* ---- the listing ---------------------------------------------------------------- */
+/* ---- the listing --------------------------------------------------------- */
 
 START_TEST(each_refusal_of_close_range_leads_to_the_listing)
 {

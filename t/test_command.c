@@ -347,6 +347,11 @@ START_TEST(the_terminals_signals_are_the_programs_to_handle)
 		pid_t pid = begin_ready(ON(numbers[i], "9"), no_preparation, 2);
 		ck_assert_int_eq(kill(-pid, sigs[i]), 0);
 		ck_assert_int_eq(code_of(pid), 9);
+		/* The command has no part in it. */
+		pid = begin_ready(ON(numbers[i], "9"), no_preparation, 2);
+		ck_assert_int_eq(kill(pid, sigs[i]), 0);
+		ck_assert_int_eq(kill(pid, SIGTERM), 0);
+		ck_assert_int_eq(code_of(pid), 128 + SIGTERM);
 	}
 }
 END_TEST

@@ -6,7 +6,7 @@
 
 #include <sys/file.h>
 
-/* ---- kinds ------------------------------------------------------------------ */
+/* ---- kinds --------------------------------------------------------------- */
 
 START_TEST(each_kind_gives_what_it_says)
 {
@@ -75,7 +75,7 @@ START_TEST(a_kept_descriptor_loses_close_on_exec_in_the_child_alone)
 }
 END_TEST
 
-/* ---- in, out, err ------------------------------------------------------------- */
+/* ---- in, out, err -------------------------------------------------------- */
 
 static const int stdio_kinds[] = {
 	0, WEAN_INHERIT, WEAN_NULL, WEAN_PIPE, WEAN_CLOSED, WEAN_MERGE,
@@ -197,7 +197,7 @@ START_TEST(nonblock_is_set_on_the_callers_ends_alone)
 }
 END_TEST
 
-/* ---- moves ---------------------------------------------------------------------- */
+/* ---- moves --------------------------------------------------------------- */
 
 #define MAX_MOVES 12
 
@@ -355,7 +355,7 @@ START_TEST(targets_may_be_numbers_that_the_library_uses_itself)
 }
 END_TEST
 
-/* ---- what people pass on ----------------------------------------------------------- */
+/* ---- what people pass on ------------------------------------------------- */
 
 START_TEST(two_hundred_of_ten_thousand_are_kept_and_no_others)
 {
@@ -424,13 +424,22 @@ START_TEST(a_process_substitution_is_passed_on)
 }
 END_TEST
 
+static const unsigned long long lock_ways[] = {
+	0, WEAN_NO_SHARED_MEMORY, WEAN_INHERIT_ALL,
+};
+
+/* The caller would lose a lock of fcntl by closing any descriptor of the file, so that not
+   even a duplicate may be made there. */
 START_TEST(a_lock_that_is_passed_on_stays_the_callers)
 {
-	struct wean_options o = { FDS(KEEP(200)), .flags = way(_i) };
+	struct wean_options o = {
+		FDS(KEEP(200), DUP(201, 202), DUP(202, 201)), .flags = lock_ways[_i],
+	};
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	char *path = write_text("lock", 0600, ""), expected[64];
 
-	ck_assert_int_eq(dup2(open(path, O_RDWR | O_CLOEXEC), 200), 200);
+	for (int fd = 200; fd <= 202; fd++)
+		ck_assert_int_eq(dup2(open(path, O_RDWR | O_CLOEXEC), fd), fd);
 	ck_assert_int_eq(flock(200, LOCK_EX), 0);
 	ck_assert_int_eq(fcntl(200, F_SETLK, &lock), 0);
 	snprintf(expected, sizeof expected, "flock held\nfcntl %d\n", (int)getpid());
@@ -472,7 +481,8 @@ static Suite *descriptors_suite(void)
 	                    WAYS);
 	tcase_add_loop_test(passed, a_jobserver_is_passed_on, 0, WAYS);
 	tcase_add_loop_test(passed, a_process_substitution_is_passed_on, 0, WAYS);
-	tcase_add_loop_test(passed, a_lock_that_is_passed_on_stays_the_callers, 0, WAYS);
+	tcase_add_loop_test(passed, a_lock_that_is_passed_on_stays_the_callers, 0,
+	                    COUNT(lock_ways));
 	suite_add_tcase(s, kinds);
 	suite_add_tcase(s, moved);
 	suite_add_tcase(s, passed);

@@ -20,7 +20,7 @@ static int rounds(void)
 	return given ? atoi(given) : 2000;
 }
 
-/* ---- a program, written ---------------------------------------------------------------- */
+/* ---- a program, written -------------------------------------------------- */
 
 static struct {
 	char *data;
@@ -42,7 +42,7 @@ static int open_program(const char *path)
 	return fd;
 }
 
-/* ---- threads -------------------------------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------- */
 
 struct race {
 	struct wean_options o;
@@ -145,7 +145,7 @@ START_TEST(a_program_just_written_runs_whatever_other_threads_start)
 }
 END_TEST
 
-/* ---- one thread -------------------------------------------------------------------------------- */
+/* ---- one thread ---------------------------------------------------------- */
 
 /* The other child is alive all the time; nobody marked the file close-on-exec. */
 START_TEST(a_child_started_while_a_program_is_written_does_not_keep_it_busy)

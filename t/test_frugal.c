@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "descriptors.h"
 
-/* ---- a heap that counts ------------------------------------------------------------------ */
+/* ---- a heap that counts -------------------------------------------------- */
 
 /* glibc's own names for what is replaced here.  A sanitizer has replaced it already. */
 #if defined __GLIBC__ && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
@@ -45,7 +45,7 @@ void *memalign(size_t align, size_t size)
 static int allocations;
 #endif
 
-/* ---- requests -------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------ */
 
 enum { ORDINARY, LARGE };
 
@@ -135,7 +135,7 @@ START_TEST(an_ordinary_start_takes_nothing_from_the_heap)
 }
 END_TEST
 
-/* ---- stack -------------------------------------------------------------------------------------- */
+/* ---- stack --------------------------------------------------------------- */
 
 enum { STACK = 256 * 1024, PAINT = 0xa5 };
 

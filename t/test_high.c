@@ -24,7 +24,7 @@ static void fill_below(struct filling *f, int n)
 		fill_descriptors(f, n - lowest);
 }
 
-/* ---- which way it went ---------------------------------------------------------------- */
+/* ---- which way it went --------------------------------------------------- */
 
 static int one_start(void *options)
 {
@@ -69,6 +69,17 @@ static int one_start_in_a_thread(void *options)
 	return in_a_thread(one_start, options);
 }
 
+static int one_start_unshared(void *options)
+{
+	return unshare(CLONE_FILES) ? -1 : one_start(options);
+}
+
+/* In a table of the thread's own, where the leader has nothing of what is opened. */
+static int one_start_in_a_table_of_its_own(void *options)
+{
+	return in_a_thread(one_start_unshared, options);
+}
+
 /* The child may take a descriptor from its parent: Yama may forbid it, and Linux before
    5.6 can't. */
 static int may_fetch(void)
@@ -110,7 +121,7 @@ static void must_go(int (*act)(void *), struct wean_options *o, size_t opened,
 	count_free(&c);
 }
 
-/* ---- pipes ----------------------------------------------------------------------------- */
+/* ---- pipes --------------------------------------------------------------- */
 
 /* A megabyte there and back. */
 static void must_echo(const struct wean_options *o)
@@ -188,6 +199,7 @@ START_TEST(pipes_high_up_are_opened_anew_with_the_table_cut_low)
 	must_go(one_start, &o, 3, 0, 2);
 	must_go(one_start, &one, 1, 0, 2);
 	must_go(one_start_in_a_thread, &o, 3, 0, 2);
+	must_go(one_start_in_a_table_of_its_own, &o, 3, 0, 2);
 }
 END_TEST
 
@@ -222,7 +234,7 @@ START_TEST(nonblock_stays_on_the_callers_end_of_a_pipe_opened_anew)
 }
 END_TEST
 
-/* ---- other sources ------------------------------------------------------------------------ */
+/* ---- other sources ------------------------------------------------------- */
 
 /* One of each sort from 5000 on. */
 static int open_sorts(void)
@@ -319,7 +331,7 @@ START_TEST(pipes_directory_and_entries_come_each_its_way)
 }
 END_TEST
 
-/* ---- threads ---------------------------------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------- */
 
 /* What the thread calls its own; -1: what every thread has. */
 struct numbers {

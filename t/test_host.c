@@ -4,6 +4,7 @@
 #include "spawning.h"
 
 #include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 
 /* ---- an allocator that a child must not enter ---- */
@@ -412,13 +413,28 @@ static void *own_file_arrives(void *arg)
 	      !strcmp(report_fd_list(r), "0 1 2 7") ? 0 : 3);
 }
 
+static sem_t parted, decoyed;
+
+/* The numbers that the library's pipes will get mean other pipes in the process's own
+   table, and 300 another file. */
 static void *own_table(void *arg)
 {
-	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (unshare(CLONE_FILES) || close(300) || dup2(fd, 300) < 0)
+	if (unshare(CLONE_FILES) || close(300) || open_at(300) != 300)
 		_exit(77);
+	sem_post(&parted);
+	sem_wait(&decoyed);
 	return own_file_arrives(arg);
+}
+
+static void open_decoys(void)
+{
+	int ends[2];
+
+	sem_wait(&parted);
+	for (int i = 0; i < 8; i++)
+		if (pipe2(ends, O_CLOEXEC))
+			_exit(97);
+	sem_post(&decoyed);
 }
 
 static void *after_the_main_thread(void *arg)
@@ -447,6 +463,7 @@ static int in_thread(void *(*run_it)(void *), int arg)
 			_exit(99);
 		if (run_it == after_the_main_thread)
 			pthread_exit(NULL);
+		open_decoys();
 		pthread_join(thread, NULL);
 		_exit(98);
 	}
@@ -459,6 +476,8 @@ START_TEST(a_thread_with_a_table_of_its_own_passes_its_own_files)
 	struct filling f;
 
 	fill_descriptors(&f, 400);
+	sem_init(&parted, 0, 0);
+	sem_init(&decoyed, 0, 0);
 	ck_assert_int_eq(in_thread(own_table, _i), 0);
 	release_descriptors(&f);
 }

@@ -30,7 +30,7 @@ static void look_at_caller(void)
 	}
 }
 
-/* ---- what the child should have ------------------------------------------------------ */
+/* ---- what the child should have ------------------------------------------ */
 
 struct map {
 	struct wean_options o;
@@ -94,7 +94,7 @@ static int is_valid(const struct map *m)
 	return m->o.err != WEAN_MERGE || expected(m, 2) != NOTHING;
 }
 
-/* ---- what it has ------------------------------------------------------------------------ */
+/* ---- what it has --------------------------------------------------------- */
 
 static void wrong(const struct map *m, const char *what, int n)
 {
@@ -143,7 +143,7 @@ static void must_hold(struct map *m, char **argv)
 	report_free(r);
 }
 
-/* ---- all small maps ----------------------------------------------------------------------- */
+/* ---- all small maps ------------------------------------------------------ */
 
 static void new_map(struct map *m, unsigned long long flags)
 {
@@ -186,7 +186,7 @@ START_TEST(all_maps_of_four_onto_four)
 }
 END_TEST
 
-/* ---- random ones ----------------------------------------------------------------------------- */
+/* ---- random ones --------------------------------------------------------- */
 
 static int any(int n)
 {

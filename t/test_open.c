@@ -40,7 +40,7 @@ static mode_t mode_of(const char *name)
 	return st.st_mode & 07777;
 }
 
-/* ---- flags ---------------------------------------------------------------------- */
+/* ---- flags --------------------------------------------------------------- */
 
 static const struct {
 	int oflag, access;
@@ -57,16 +57,20 @@ START_TEST(a_file_is_opened_with_the_flags_given_but_never_close_on_exec)
 
 	for (size_t i = 0; i < COUNT(accesses); i++) {
 		struct wean_options o = {
-			FDS(OPEN(7, path, .oflag = accesses[i].oflag), CLOSED(0)),
+			/* 0 is where the system itself would put it */
+			FDS(OPEN(0, path, .oflag = accesses[i].oflag),
+			    OPEN(7, path, .oflag = accesses[i].oflag)),
 			.flags = way(_i),
 		};
 		struct report *r = given(&o);
-		const struct report_fd *f = report_fd(r, 7);
 
-		ck_assert_str_eq(report_fd_list(r), "1 2 7");
-		ck_assert_str_eq(f->link, path);
-		ck_assert_int_eq(f->access, accesses[i].access);
-		ck_assert_int_eq(f->fl_flags & status, accesses[i].oflag & status);
+		ck_assert_str_eq(report_fd_list(r), "0 1 2 7");
+		for (int fd = 0; fd <= 7; fd += 7) {
+			const struct report_fd *f = report_fd(r, fd);
+			ck_assert_str_eq(f->link, path);
+			ck_assert_int_eq(f->access, accesses[i].access);
+			ck_assert_int_eq(f->fl_flags & status, accesses[i].oflag & status);
+		}
 		report_free(r);
 	}
 }
@@ -117,7 +121,7 @@ START_TEST(a_file_is_cut_or_appended_to_as_the_flags_say)
 }
 END_TEST
 
-/* ---- names and order ------------------------------------------------------------ */
+/* ---- names and order ----------------------------------------------------- */
 
 START_TEST(a_relative_path_counts_from_the_callers_directory)
 {
@@ -260,7 +264,7 @@ START_TEST(the_callers_locks_on_a_file_that_the_child_opens_stay)
 }
 END_TEST
 
-/* ---- SAME ------------------------------------------------------------------------ */
+/* ---- SAME ---------------------------------------------------------------- */
 
 START_TEST(same_is_one_open_file_with_one_position)
 {
@@ -334,7 +338,7 @@ START_TEST(same_of_a_pipe_is_its_other_number)
 }
 END_TEST
 
-/* ---- the directory ------------------------------------------------------------------ */
+/* ---- the directory ------------------------------------------------------- */
 
 /* Numbers to open it at: also 0, which the child inherits as what it is, and ones high
    enough to be fetched. */

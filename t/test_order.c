@@ -116,13 +116,17 @@ static const char *name_of(const struct count_call *c)
 	return NULL;
 }
 
+/* One after another of the same is one step. */
 static void list_calls(const struct count *c, char *text)
 {
+	const char *last = NULL;
+
 	*text = '\0';
 	for (size_t i = 0; i < c->n; i++) {
 		const char *name = name_of(&c->calls[i]);
-		if (name)
+		if (name && name != last)
 			sprintf(text + strlen(text), *text ? " %s" : "%s", name);
+		last = name ? name : last;
 	}
 }
 

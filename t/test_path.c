@@ -136,22 +136,6 @@ START_TEST(every_short_path_gives_its_absolute_elements)
 }
 END_TEST
 
-START_TEST(a_variable_is_found_by_its_whole_name)
-{
-	char *env[] = { (char[]){ "PATHX=1" }, (char[]){ "PAT=2" }, (char[]){ "PATH" },
-	                (char[]){ "PATH=a=b" }, (char[]){ "PATH=second" },
-	                (char[]){ "EMPTY=" }, NULL };
-
-	ck_assert_str_eq(wean_env_value(env, "PATH"), "a=b");
-	ck_assert_str_eq(wean_env_value(env, "PATHX"), "1");
-	ck_assert_str_eq(wean_env_value(env, "EMPTY"), "");
-	ck_assert_ptr_null(wean_env_value(env, "PA"));
-	ck_assert_ptr_null(wean_env_value(env, "PATHXY"));
-	ck_assert_ptr_null(wean_env_value(env + 6, "PATH"));
-	ck_assert_ptr_null(wean_env_value(NULL, "PATH"));
-}
-END_TEST
-
 static Suite *path_suite(void)
 {
 	Suite *s = suite_create("path");
@@ -163,7 +147,6 @@ static Suite *path_suite(void)
 	tcase_add_test(c, a_long_path_and_a_long_name_are_kept_whole);
 	tcase_add_test(c, a_thousand_elements_are_a_thousand_candidates);
 	tcase_add_test(c, every_short_path_gives_its_absolute_elements);
-	tcase_add_test(c, a_variable_is_found_by_its_whole_name);
 	suite_add_tcase(s, c);
 	return s;
 }

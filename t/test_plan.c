@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "descriptors.h"
 
+#include "../src/env.h"
 #include "../src/plan.h"
 
 /* ---- refusals ------------------------------------------------------------ */
@@ -112,7 +113,7 @@ START_TEST(a_file_is_enough_without_arguments)
 }
 END_TEST
 
-/* ---- refused descriptors -------------------------------------------------- */
+/* ---- refused descriptors ------------------------------------------------- */
 
 #define OF(k, ...)     { .kind = WEAN_##k, .target = 9, __VA_ARGS__ }
 
@@ -267,7 +268,7 @@ START_TEST(same_of_what_is_not_inherited_is_refused_where_all_is)
 }
 END_TEST
 
-/* ---- plans ---------------------------------------------------------------- */
+/* ---- plans --------------------------------------------------------------- */
 
 struct made {
 	struct plan plan;
@@ -295,7 +296,7 @@ static const char *join(char *const *list)
 
 static char *prog_a_b[] = { (char[]){ "prog" }, (char[]){ "a" }, (char[]){ "b" }, NULL };
 
-/* ---- environment ---------------------------------------------------------- */
+/* ---- environment --------------------------------------------------------- */
 
 #define LIST(...) (char *const[]){ __VA_ARGS__, NULL }
 
@@ -397,7 +398,23 @@ START_TEST(a_thousand_edits_of_a_thousand_variables)
 }
 END_TEST
 
-/* ---- program -------------------------------------------------------------- */
+START_TEST(a_variable_is_found_by_its_whole_name)
+{
+	char *env[] = { (char[]){ "PATHX=1" }, (char[]){ "PAT=2" }, (char[]){ "PATH" },
+	                (char[]){ "PATH=a=b" }, (char[]){ "PATH=second" },
+	                (char[]){ "EMPTY=" }, NULL };
+
+	ck_assert_str_eq(wean_env_value(env, "PATH"), "a=b");
+	ck_assert_str_eq(wean_env_value(env, "PATHX"), "1");
+	ck_assert_str_eq(wean_env_value(env, "EMPTY"), "");
+	ck_assert_ptr_null(wean_env_value(env, "PA"));
+	ck_assert_ptr_null(wean_env_value(env, "PATHXY"));
+	ck_assert_ptr_null(wean_env_value(env + 6, "PATH"));
+	ck_assert_ptr_null(wean_env_value(NULL, "PATH"));
+}
+END_TEST
+
+/* ---- program ------------------------------------------------------------- */
 
 static const char *programs(const char *file, unsigned long long flags, const char *path,
                             char *const *env)
@@ -474,10 +491,11 @@ START_TEST(a_script_for_the_shell_keeps_its_arguments)
 	ck_assert_ptr_null(make(&m, prog_a_b, &(struct wean_options){ 0 })->shell_argv);
 	char **argv = make(&m, prog_a_b, &o)->shell_argv;
 	ck_assert_str_eq(argv[0], "/bin/sh");
-	ck_assert_ptr_eq(argv[2], prog_a_b[1]);
-	ck_assert_ptr_eq(argv[3], prog_a_b[2]);
-	ck_assert_ptr_null(argv[4]);
-	ck_assert_ptr_null(make(&m, none, &o)->shell_argv[2]);
+	ck_assert_str_eq(argv[1], "--");
+	ck_assert_ptr_eq(argv[3], prog_a_b[1]); /* 2: the script */
+	ck_assert_ptr_eq(argv[4], prog_a_b[2]);
+	ck_assert_ptr_null(argv[5]);
+	ck_assert_ptr_null(make(&m, none, &o)->shell_argv[3]);
 	ck_assert_ptr_eq(m.plan.argv, none);
 }
 END_TEST
@@ -487,6 +505,7 @@ static void add_plans(TCase *c)
 	tcase_add_loop_test(c, edits_set_and_remove_where_the_variable_stood, 0,
 	                    COUNT(merges));
 	tcase_add_test(c, an_environment_without_edits_is_passed_as_it_is);
+	tcase_add_test(c, a_variable_is_found_by_its_whole_name);
 	tcase_add_test(c, an_edit_without_a_name_is_refused);
 	tcase_add_test(c, a_thousand_edits_of_a_thousand_variables);
 	tcase_add_test(c, a_name_without_a_slash_is_searched_and_others_are_not);

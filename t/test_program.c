@@ -263,7 +263,7 @@ static const struct candidates {
 	{ { "loop", "barred/prog", "plain/prog" }, ELOOP, 0 },
 	{ { "clad/prog", "loop" }, EACCES, 0 },
 	{ { "absent", "text", "good/prog" }, ENOEXEC, 1 },
-	{ { "barred/prog", "text", "good/prog" }, ENOEXEC, 1 },
+	{ { "barred/prog", "text", "good/prog" }, EACCES, 0 },
 	{ { "", "absent" }, ENOENT, 1 },
 };
 

@@ -3,7 +3,7 @@
 #include "descriptors.h"
 #include "spawning.h"
 
-/* ---- a caller without some of 0, 1, 2 ---------------------------------------------- */
+/* ---- a caller without some of 0, 1, 2 ------------------------------------ */
 
 enum { OPEN_THERE, CLOSED_THERE, CLOEXEC_THERE, STATES };
 enum { COMBINATIONS = STATES * STATES * STATES };
@@ -232,7 +232,7 @@ START_TEST(what_is_missing_can_still_be_given_otherwise)
 }
 END_TEST
 
-/* ---- all is inherited ---------------------------------------------------------------- */
+/* ---- all is inherited ---------------------------------------------------- */
 
 /* Some of all sorts; Check's own, without close-on-exec, is inherited too. */
 static void open_sorts(void)

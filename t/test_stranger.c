@@ -33,12 +33,12 @@ struct grandchild {
 
 static void be_parent(int tell, int hold, int reaps)
 {
-	pid_t pid = fork();
 	char byte;
 
+	signal(SIGTERM, SIG_DFL); /* Check's would end the whole test */
+	pid_t pid = fork();
 	if (pid == 0) {
 		setpgid(0, 0);
-		signal(SIGTERM, SIG_DFL); /* Check's would end us all */
 		for (;;)
 			pause();
 	}

@@ -12,7 +12,7 @@
 
 enum { MOST = 64 };
 
-/* Places that are all-zero, or that were released, are free. */
+/* A place without a command is free: its struct holds no child. */
 static struct wean_child children[MOST];
 static char *commands[MOST];
 
@@ -22,12 +22,12 @@ static void start(size_t place, char *command)
 	char *const argv[] = {shell, option, command, NULL};
 	int error = wean_spawn(&children[place], argv, NULL);
 
-	commands[place] = command;
-	if (error) {
-		wean_explain(&children[place], argv, NULL, error, text,
-		             sizeof text);
-		fprintf(stderr, "%s\n", text);
+	if (!error) {
+		commands[place] = command;
+		return;
 	}
+	wean_explain(&children[place], argv, NULL, error, text, sizeof text);
+	fprintf(stderr, "%s\n", text);
 }
 
 /* Frees a place and gives its number; -1: none is taken. */
@@ -42,21 +42,29 @@ static int finish_one(size_t n)
 	printf("%d %s\n", status.code, commands[which]);
 	fflush(stdout);
 	wean_release(&children[which]);
+	commands[which] = NULL;
 	return (int)which;
+}
+
+static size_t free_place(size_t n)
+{
+	for (size_t place = 0; place < n; place++)
+		if (!commands[place])
+			return place;
+	return (size_t)finish_one(n);
 }
 
 int main(int argc, char **argv)
 {
-	int n, next = 2, place;
+	int n;
 
 	if (argc < 3 || (n = atoi(argv[1])) < 1 || n > MOST) {
 		fprintf(stderr, "usage: any number command ...\n");
 		return 2;
 	}
-	for (place = 0; place < n && argv[next]; place++)
-		start((size_t)place, argv[next++]);
-	while ((place = finish_one((size_t)n)) >= 0)
-		if (argv[next])
-			start((size_t)place, argv[next++]);
+	for (int i = 2; i < argc; i++)
+		start(free_place((size_t)n), argv[i]);
+	while (finish_one((size_t)n) >= 0)
+		;
 	return 0;
 }

@@ -14,14 +14,8 @@ static int
 take_process(struct wean_child *child, int pid, unsigned long long flags)
 {
 	struct handle *h = wean_handle(child);
-	int fd = wean_sys_pidfd_open(pid, 0);
+	int fd = wean_sys_lift(wean_sys_pidfd_open(pid, 0));
 
-	if (fd >= 0 && fd <= 2) {
-		int high = wean_sys_dup_above(fd, 3);
-
-		wean_sys_close(fd);
-		fd = high;
-	}
 	if (fd == -ENOENT || fd == -EINVAL)
 		return EINVAL; /* a thread's number */
 	if (fd < 0 && (fd == -ESRCH || (flags & WEAN_NEED_PIDFD)))

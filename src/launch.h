@@ -7,17 +7,14 @@
 /* How a child was launched; for child.method. */
 enum rung { RUNG_CLONE3 = 1, RUNG_CLONE, RUNG_CLONE3_COPY, RUNG_FORK, RUNG_POSIX_SPAWN };
 
-/* The child's stack, and scratch that parent and child use in turn. */
+/* The child's.  It would have to overrun the buffer too before it came to anything else. */
 struct scratch {
-	_Alignas(16) char stack[4096];
 	_Alignas(16) char buf[4096];
+	_Alignas(16) char stack[4096];
 };
 
 /* 0: the program is executed, and child's pid, pidfd and method are set.  Else an errno
    with plan->stage and plan->index; there is no child then. */
 int wean_launch(struct plan *, struct scratch *, struct wean_child *child);
-
-/* A pipe whose ends are close-on-exec and above 2: 0 or an errno. */
-int wean_high_pipe(int ends[2]);
 
 #endif

@@ -12,8 +12,7 @@ static void
 close_pipes(struct plan *p, int side)
 {
 	for (int i = 0; i < 3; i++)
-		if (p->pipes[i][side] >= 0)
-			wean_sys_close(p->pipes[i][side]);
+		wean_sys_drop(&p->pipes[i][side]);
 }
 
 /* The caller's end comes first in plan->pipes. */
@@ -21,10 +20,10 @@ static int
 make_pipe(struct plan *p, struct slot *s)
 {
 	int which = s->index - (int)p->opt->nfds;
-	int ends[2], error = wean_high_pipe(ends);
+	int ends[2], r = wean_sys_pipe(ends);
 
-	if (error)
-		return plan_fail(p, WEAN_STAGE_PIPE, s->index, error);
+	if (r < 0)
+		return plan_fail(p, WEAN_STAGE_PIPE, s->index, -r);
 	p->pipes[which][0] = ends[which == 0];
 	p->pipes[which][1] = s->source = ends[which != 0];
 	if (p->opt->flags & WEAN_NONBLOCK)
@@ -73,9 +72,13 @@ start(struct plan *p, struct scratch *scratch, struct wean_child *child)
 int
 wean_spawn(struct wean_child *child, char *const argv[], const struct wean_options *opt)
 {
-	struct plan plan;
-	struct scratch scratch;
-	_Alignas(16) char memory[4096];
+	/* What is used in every start lies together: the top of the stack, the plan, the
+	   beginning of its memory. */
+	struct {
+		struct scratch scratch;
+		struct plan plan;
+		_Alignas(16) char memory[4096];
+	} frame;
 	int saved = errno, error;
 
 	if (!child)
@@ -85,14 +88,14 @@ wean_spawn(struct wean_child *child, char *const argv[], const struct wean_optio
 		child->stage = WEAN_STAGE_OPTIONS;
 		return EINVAL;
 	}
-	error = wean_plan_make(&plan, argv, opt, memory, sizeof memory);
+	error = wean_plan_make(&frame.plan, argv, opt, frame.memory, sizeof frame.memory);
 	if (!error)
-		error = start(&plan, &scratch, child);
+		error = start(&frame.plan, &frame.scratch, child);
 	if (error) {
-		child->stage = plan.stage;
-		child->index = plan.index;
+		child->stage = frame.plan.stage;
+		child->index = frame.plan.index;
 	}
-	wean_plan_free(&plan);
+	wean_plan_free(&frame.plan);
 	errno = saved;
 	return error;
 }

@@ -111,12 +111,6 @@ wean_sys_close(int fd)
 }
 
 int
-wean_sys_pipe(int ends[2])
-{
-	return ICALL(SYS_pipe2, ends, O_CLOEXEC);
-}
-
-int
 wean_sys_read(int fd, void *data, size_t len)
 {
 	return ICALL(SYS_read, fd, data, len);
@@ -164,6 +158,43 @@ int
 wean_sys_set_nonblock(int fd)
 {
 	return ICALL(SYS_fcntl_, fd, F_SETFL, O_NONBLOCK);
+}
+
+void
+wean_sys_drop(int *fd)
+{
+	if (*fd >= 0)
+		wean_sys_close(*fd);
+	*fd = -1;
+}
+
+int
+wean_sys_lift(int fd)
+{
+	int high;
+
+	if (fd < 0 || fd > 2)
+		return fd;
+	high = wean_sys_dup_above(fd, 3);
+	wean_sys_close(fd);
+	return high;
+}
+
+int
+wean_sys_pipe(int ends[2])
+{
+	int low[2], r = ICALL(SYS_pipe2, low, O_CLOEXEC);
+
+	if (r < 0)
+		return r;
+	ends[0] = wean_sys_lift(low[0]);
+	ends[1] = wean_sys_lift(low[1]);
+	r = ends[0] < 0 ? ends[0] : ends[1] < 0 ? ends[1] : 0;
+	if (r < 0) {
+		wean_sys_drop(&ends[0]);
+		wean_sys_drop(&ends[1]);
+	}
+	return r;
 }
 
 struct limit {

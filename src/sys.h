@@ -15,7 +15,7 @@ enum { SYS_HERE = -100 };                    /* AT_FDCWD */
 int wean_sys_open(const char *path, int oflag, unsigned mode);
 int wean_sys_open_at(int dir, const char *path, int oflag, unsigned mode);
 int wean_sys_close(int fd);
-int wean_sys_pipe(int ends[2]);              /* close-on-exec */
+int wean_sys_pipe(int ends[2]);              /* close-on-exec, above 2 */
 int wean_sys_read(int fd, void *data, size_t len);
 int wean_sys_write(int fd, const void *data, size_t len);
 int wean_sys_dup_onto(int from, int to);     /* clears close-on-exec, from != to */
@@ -23,6 +23,12 @@ int wean_sys_dup_above(int fd, int lowest);  /* sets close-on-exec */
 int wean_sys_close_on_exec(int fd);          /* 1, 0, or -EBADF: not open */
 int wean_sys_set_close_on_exec(int fd, int on);
 int wean_sys_set_nonblock(int fd);
+void wean_sys_drop(int *fd);                 /* closes it, if it is one; *fd is -1 then */
+
+/* A descriptor of ours above 2, so that the caller's 0, 1 and 2 stay as they were, closed
+   included: the one that was given, or a copy of it for one that is closed then.  What is
+   negative is given back. */
+int wean_sys_lift(int fd);
 int wean_sys_nofile(unsigned long long *soft);
 
 enum { SYS_UNSHARE = 2 };                    /* CLOSE_RANGE_UNSHARE */

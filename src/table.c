@@ -321,15 +321,20 @@ map_all(struct map *m, size_t *scratch)
 	return full || (used_spare && m->full) ? EMFILE : 0;
 }
 
+enum { WORK_A_NUMBER = 48 }; /* bytes, rounded up */
+
 int
 wean_plan_map(struct plan *p, void *work, size_t size)
 {
-	struct arena arena = { work, (char *)work + size, NULL };
-	size_t n = p->nslots + 4;
+	/* For a few numbers the end of the plan's own memory does, which is at hand. */
+	struct arena arena = { p->arena.at, p->arena.end, NULL };
+	size_t n = p->nslots + 4, *scratch;
 	struct map m = { .p = p, .probe = -1 };
-	size_t *scratch = wean_arena_take(&arena, 3 * n, sizeof *scratch);
 	int error;
 
+	if ((size_t)(arena.end - arena.at) < n * WORK_A_NUMBER)
+		arena = (struct arena){ work, (char *)work + size, NULL };
+	scratch = wean_arena_take(&arena, 3 * n, sizeof *scratch);
 	m.moves = wean_arena_take(&arena, n, sizeof m.moves[0]);
 	m.used.number = wean_arena_take(&arena, 2 * n, sizeof m.used.number[0]);
 	if (!scratch || !m.moves || !m.used.number) {
@@ -344,8 +349,7 @@ wean_plan_map(struct plan *p, void *work, size_t size)
 		p->table = TABLE_CUT_HIGH;
 		error = map_all(&m, scratch);
 	}
-	if (m.probe >= 0)
-		wean_sys_close(m.probe);
+	wean_sys_drop(&m.probe);
 	wean_arena_free(&arena);
 	return error ? plan_fail(p, WEAN_STAGE_FD, -1, error) : 0;
 }

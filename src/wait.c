@@ -278,22 +278,14 @@ wean_wait_all(struct wean_child children[], size_t n, int timeout_ms,
 
 /* ---- letting go ---- */
 
-static void
-close_member(int *fd)
-{
-	if (*fd >= 0)
-		wean_sys_close(*fd);
-	*fd = -1;
-}
-
 void
 wean_release(struct wean_child *child)
 {
 	if (!child || wean_handle_state(child) == HANDLE_NONE)
 		return;
-	close_member(&child->in);
-	close_member(&child->out);
-	close_member(&child->err);
-	close_member(&child->pidfd);
+	wean_sys_drop(&child->in);
+	wean_sys_drop(&child->out);
+	wean_sys_drop(&child->err);
+	wean_sys_drop(&child->pidfd);
 	memset(child->opaque, 0, sizeof child->opaque);
 }

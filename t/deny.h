@@ -7,6 +7,21 @@
 
 #include <sys/prctl.h>
 
+/* Sanitizers have an allocator of their own, which ends the program where there is no
+   memory. */
+#ifdef __has_feature
+# define HAS_FEATURE(f) __has_feature(f)
+#else
+# define HAS_FEATURE(f) 0
+#endif
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || \
+	HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer) || \
+	HAS_FEATURE(memory_sanitizer)
+# define SANITIZED 1
+#else
+# define SANITIZED 0
+#endif
+
 /* The kernel's own structs; its headers are not everywhere. */
 struct filter_step {
 	uint16_t code;

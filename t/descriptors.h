@@ -108,6 +108,19 @@ static inline void make_a_thread(void)
 
 /* ---- running ---- */
 
+/* A sanitizer has a heap and a stack of its own ways. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define SANITIZED 1
+#elif defined __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+	__has_feature(memory_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
 /* Instead of RUN_SUITE: whatever the shell or make left open would be in the way of
    tests that count on a number's being free. */
 #define RUN_WITH_STDIO_ALONE(suite) \

@@ -16,7 +16,7 @@ closer:             sys fdmap
 close:              closer
 plan slots table:   $low plan
 child child_fds child_steps: $low plan child child_steps
-launch:             $low plan child probe
+launch launch_steps ladder verdict: $low plan child probe launch launch_steps
 names:              closer launch
 handle:             sys
 spawn:              $low plan child launch handle

@@ -262,7 +262,8 @@ static inline const char *carry_out(struct sim *s)
 }
 
 /* Nothing of Check in here: a quarter of a million are run. */
-static inline const char *run(struct sim *s, const struct wean_options *o, enum table table)
+static inline const char *run(struct sim *s, const struct wean_options *o,
+                              enum table table)
 {
 	char *argv[] = { (char[]){ "/x" }, NULL };
 	const char *wrong = NULL;
@@ -284,7 +285,8 @@ static inline const char *run(struct sim *s, const struct wean_options *o, enum 
 	return wrong;
 }
 
-static inline void must_hold(struct sim *s, const struct wean_options *o, enum table table)
+static inline void must_hold(struct sim *s, const struct wean_options *o,
+                             enum table table)
 {
 	const char *wrong = run(s, o, table);
 

@@ -312,15 +312,8 @@ END_TEST
 
 /* ---- no memory --------------------------------------------------------- */
 
-/* A sanitizer has an allocator of its own, and other libcs no second name for theirs. */
-#ifdef __has_feature
-# define HAS_FEATURE(f) __has_feature(f)
-#else
-# define HAS_FEATURE(f) 0
-#endif
-#if defined __GLIBC__ && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ && \
-	!HAS_FEATURE(address_sanitizer) && !HAS_FEATURE(thread_sanitizer) && \
-	!HAS_FEATURE(memory_sanitizer)
+/* Other libcs have no second name for theirs. */
+#if defined __GLIBC__ && !SANITIZED
 # define COUNTS_MALLOC 1
 
 void *__libc_malloc(size_t);

@@ -1,5 +1,5 @@
-/* test_cut.c - where a shared table is cut, what is fetched from above, and the memory that
-   a plan takes. */
+/* test_cut.c - where a shared table is cut, what is fetched from above, and the memory
+   that a plan takes. */
 #define _GNU_SOURCE
 #include "simulation.h"
 

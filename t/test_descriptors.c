@@ -302,7 +302,9 @@ END_TEST
 /* What the caller opened before it lowered its limit. */
 START_TEST(a_descriptor_above_a_lowered_limit_can_be_given)
 {
-	struct wean_options o = { FDS(KEEP(900), DUP(7, 901), DUP(8, 900)), .flags = way(_i) };
+	struct wean_options o = {
+		FDS(KEEP(900), DUP(7, 901), DUP(8, 900)), .flags = way(_i),
+	};
 
 	open_at(900);
 	open_at(901);
@@ -428,8 +430,8 @@ static const unsigned long long lock_ways[] = {
 	0, WEAN_NO_SHARED_MEMORY, WEAN_INHERIT_ALL,
 };
 
-/* The caller would lose a lock of fcntl by closing any descriptor of the file, so that not
-   even a duplicate may be made there. */
+/* The caller would lose a lock of fcntl by closing any descriptor of the file, so that
+   not even a duplicate may be made there. */
 START_TEST(a_lock_that_is_passed_on_stays_the_callers)
 {
 	struct wean_options o = {

@@ -1,10 +1,10 @@
-/* test_etxtbsy.c - a program can be run as soon as it was written and closed, whatever else
-   is started meanwhile.
+/* test_etxtbsy.c - a program can be run as soon as it was written and closed, whatever
+ * else is started meanwhile.
  *
  * WEAN_ROUNDS=20000 makes a long run of it.  A child of another thread may hold the file
  * open for writing between its start and its exec; the library keeps that time short and
- * repeats an exec that meets it.  With BUSY_TRIES in src/child.c set to 0 the numbers that
- * are printed are no longer 0: a few in ten thousand. */
+ * repeats an exec that meets it.  With BUSY_TRIES in src/child.c set to 0 the numbers
+ * that are printed are no longer 0: a few in ten thousand. */
 #define _GNU_SOURCE
 #include "descriptors.h"
 #include "spawning.h"

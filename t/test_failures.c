@@ -1,5 +1,5 @@
-/* test_failures.c - starts that fail leave nothing: thousands of them, and a descriptor table
-   that is full at each point of a start.  And a pipe that ends when its child does. */
+/* test_failures.c - starts that fail leave nothing: thousands of them, and a descriptor
+   table that is full at each point of a start.  And a pipe that ends with its child. */
 #define _GNU_SOURCE
 #include "descriptors.h"
 #include "spawning.h"
@@ -15,24 +15,25 @@ static char long_argument[200000];
 
 static const struct {
 	struct wean_options o;
-	const char *argv[3];
+	const char *argv[2]; /* the first NULL: kid */
 	int error, stage;
 } failures[] = {
 	{ { 0 }, { "/missing/program" }, ENOENT, WEAN_STAGE_EXEC },
-	{ { .flags = WEAN_NO_SHARED_MEMORY }, { "/missing/program" }, ENOENT, WEAN_STAGE_EXEC },
+	{ { .flags = WEAN_NO_SHARED_MEMORY }, { "/missing/program" }, ENOENT,
+	  WEAN_STAGE_EXEC },
 	{ { .flags = WEAN_INHERIT_ALL }, { "/missing/program" }, ENOENT, WEAN_STAGE_EXEC },
 	{ { .flags = WEAN_NEED_PIDFD }, { "no-such-program" }, ENOENT, WEAN_STAGE_EXEC },
 	{ { .in = WEAN_PIPE, .out = WEAN_PIPE, .err = WEAN_PIPE }, { "/" }, EACCES,
 	  WEAN_STAGE_EXEC },
 	{ { .in = WEAN_PIPE, .flags = WEAN_NO_SHARED_MEMORY }, { "/etc/passwd" }, EACCES,
 	  WEAN_STAGE_EXEC },
-	{ { .dir = "/missing" }, { "/bin/sh" }, ENOENT, WEAN_STAGE_DIR },
-	{ { .flags = WEAN_DIR_FD | WEAN_NO_SHARED_MEMORY, .dirfd = 0 }, { "/bin/sh" }, ENOTDIR,
-	  WEAN_STAGE_DIR },
-	{ { FDS(OPEN(5, "/missing")), .out = WEAN_PIPE }, { "/bin/sh" }, ENOENT,
+	{ { .dir = "/missing" }, { NULL }, ENOENT, WEAN_STAGE_DIR },
+	{ { .flags = WEAN_DIR_FD | WEAN_NO_SHARED_MEMORY, .dirfd = 0 }, { NULL },
+	  ENOTDIR, WEAN_STAGE_DIR },
+	{ { FDS(OPEN(5, "/missing")), .out = WEAN_PIPE }, { NULL }, ENOENT,
 	  WEAN_STAGE_OPEN },
-	{ { FDS(DUP(5, 40)), .out = WEAN_PIPE }, { "/bin/sh" }, EBADF, WEAN_STAGE_FD },
-	{ { FDS(SAME(5, 5)) }, { "/bin/sh" }, EINVAL, WEAN_STAGE_OPTIONS },
+	{ { FDS(DUP(5, 40)), .out = WEAN_PIPE }, { NULL }, EBADF, WEAN_STAGE_FD },
+	{ { FDS(SAME(5, 5)) }, { NULL }, EINVAL, WEAN_STAGE_OPTIONS },
 	{ { FDS(DUP(5, 1001)) }, { "/missing/program" }, ENOENT, WEAN_STAGE_EXEC },
 	{ { .fds = many_entries, .nfds = 200, .err = WEAN_PIPE }, { "/missing/program" },
 	  ENOENT, WEAN_STAGE_EXEC },
@@ -40,14 +41,15 @@ static const struct {
 	  { "x" }, ENOENT, WEAN_STAGE_EXEC },
 	{ { .env_edit = (char *const[]){ (char[]){ "A=1" }, NULL },
 	    .flags = WEAN_SHELL_SCRIPT }, { "/missing" }, ENOENT, WEAN_STAGE_EXEC },
-	{ { .flags = WEAN_CHILD_PATH }, { "/bin/sh", long_argument }, E2BIG, WEAN_STAGE_EXEC },
+	{ { .flags = WEAN_CHILD_PATH }, { NULL, long_argument }, E2BIG, WEAN_STAGE_EXEC },
 };
 
 static void fail_once(size_t i)
 {
 	struct wean_child child;
-	char *argv[] = { (char *)(uintptr_t)failures[i].argv[0],
-	                 (char *)(uintptr_t)failures[i].argv[1], NULL };
+	const char *const *given = failures[i].argv;
+	char *argv[] = { given[0] ? (char *)(uintptr_t)given[0] : kid(),
+	                 (char *)(uintptr_t)given[1], NULL };
 	int error = wean_spawn(&child, argv, &failures[i].o);
 
 	if (error != failures[i].error || child.stage != failures[i].stage || child.pid ||
@@ -105,10 +107,12 @@ START_TEST(five_thousand_failed_starts_leave_nothing)
 		fail_once((size_t)i % COUNT(failures));
 	baseline_same(&b);
 	struct memory after = memory_now();
+	ck_assert_int_eq(heard, 0);
+	if (SANITIZED)
+		SKIP("memory: a sanitizer keeps for a while what was freed");
 	ck_assert_uint_eq(after.data, before.data);
 	ck_assert_uint_eq(after.mappings, before.mappings);
 	ck_assert_uint_eq(after.heap, before.heap);
-	ck_assert_int_eq(heard, 0);
 }
 END_TEST
 

@@ -1,12 +1,12 @@
-/* test_frugal.c - wean_spawn() of an ordinary request takes nothing from the heap, and never
-   more than 16 KiB of stack. */
+/* test_frugal.c - wean_spawn() of an ordinary request takes nothing from the heap, and
+   never more than 16 KiB of stack. */
 #define _GNU_SOURCE
 #include "descriptors.h"
 
 /* ---- a heap that counts -------------------------------------------------- */
 
 /* glibc's own names for what is replaced here.  A sanitizer has replaced it already. */
-#if defined __GLIBC__ && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+#if defined __GLIBC__ && !SANITIZED
 #define COUNTS_HEAP 1
 
 void *__libc_malloc(size_t);
@@ -51,8 +51,9 @@ enum { ORDINARY, LARGE };
 
 static struct wean_fd full[32], low[32], high[32], large[300];
 static char *edits[] = { (char[]){ "A=1" }, (char[]){ "PATH" }, NULL };
-static char *few[] = { (char[]){ "A=1" }, (char[]){ "B=2" }, (char[]){ "PATH=/bin:/usr/bin" },
-                       NULL };
+static char *few[] = {
+	(char[]){ "A=1" }, (char[]){ "B=2" }, (char[]){ "PATH=/bin:/usr/bin" }, NULL,
+};
 
 static const struct request {
 	const char *name;
@@ -61,7 +62,8 @@ static const struct request {
 	int size, error;
 } requests[] = {
 	{ "default", { 0 }, NULL, ORDINARY, 0 },
-	{ "pipes", { .in = WEAN_PIPE, .out = WEAN_PIPE, .err = WEAN_PIPE }, NULL, ORDINARY, 0 },
+	{ "pipes", { .in = WEAN_PIPE, .out = WEAN_PIPE, .err = WEAN_PIPE }, NULL,
+	  ORDINARY, 0 },
 	{ "copy", { .flags = WEAN_NO_SHARED_MEMORY, .out = WEAN_PIPE }, NULL, ORDINARY, 0 },
 	{ "all", { .flags = WEAN_INHERIT_ALL, .err = WEAN_PIPE }, NULL, ORDINARY, 0 },
 	{ "search", { 0 }, (char[]){ "no-such-program" }, ORDINARY, ENOENT },
@@ -79,8 +81,8 @@ static const struct request {
 	{ "32 fetched", { .fds = high, .nfds = 32, .in = WEAN_PIPE, .out = WEAN_PIPE,
 	  .flags = WEAN_NO_SHARED_MEMORY }, NULL, ORDINARY, 0 },
 	{ "300", { .fds = large, .nfds = 300, .in = WEAN_PIPE }, NULL, LARGE, 0 },
-	{ "300, missing", { .fds = large, .nfds = 300 }, (char[]){ "/missing/program" }, LARGE,
-	  ENOENT },
+	{ "300, missing", { .fds = large, .nfds = 300 }, (char[]){ "/missing/program" },
+	  LARGE, ENOENT },
 };
 
 /* 50 to 81 rotate, 50 to 81 are kept, and many far ones are fetched. */
@@ -156,7 +158,7 @@ struct measured {
 	int error;
 };
 
-/* Two frames above wean_spawn, whose own need is a few hundred bytes of what is measured. */
+/* Two frames above wean_spawn, a few hundred bytes of what is measured. */
 __attribute__((noinline)) static int start_here(struct measured *m)
 {
 	return one_start(m->q);
@@ -182,6 +184,8 @@ START_TEST(no_start_takes_more_than_sixteen_kilobytes_of_stack)
 	pthread_attr_t attr;
 	pthread_t thread;
 
+	if (SANITIZED)
+		SKIP("a sanitizer's frames are larger");
 	NEED_DESCRIPTORS(3300);
 	fill_requests();
 	kid();
@@ -220,7 +224,8 @@ START_TEST(a_small_thread_can_start_a_child)
 	fill_requests();
 	kid();
 	pthread_attr_init(&attr);
-	ck_assert_int_eq(pthread_attr_setstacksize(&attr, (size_t)PTHREAD_STACK_MIN + 16384), 0);
+	size_t size = (size_t)PTHREAD_STACK_MIN + 16384;
+	ck_assert_int_eq(pthread_attr_setstacksize(&attr, size), 0);
 	ck_assert_int_eq(pthread_create(&thread, &attr, start_in_little, &q), 0);
 	ck_assert_int_eq(pthread_join(thread, &error), 0);
 	ck_assert_int_eq((int)(intptr_t)error, q.error);

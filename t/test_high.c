@@ -339,8 +339,8 @@ struct numbers {
 	int own_table;
 };
 
-/* From 5000 on there are files; in a table of its own the thread has other ones there, and
-   it fills it so that its pipes are high. */
+/* From 5000 on there are files; in a table of its own the thread has other ones there,
+   and it fills it so that its pipes are high. */
 static int start_with_files(void *arg)
 {
 	const struct numbers *n = arg;
@@ -442,7 +442,8 @@ static Suite *high_suite(void)
 	tcase_add_loop_test(pipes,
 	        nonblock_stays_on_the_callers_end_of_a_pipe_opened_anew, 0, WAYS);
 	tcase_add_loop_test(others, every_sort_of_file_is_fetched_as_it_is, 0, WAYS);
-	tcase_add_loop_test(others, few_high_sources_are_fetched_and_many_are_copied, 0, WAYS);
+	tcase_add_loop_test(others, few_high_sources_are_fetched_and_many_are_copied, 0,
+	                    WAYS);
 	tcase_add_loop_test(others, pipes_directory_and_entries_come_each_its_way, 0, WAYS);
 	tcase_add_loop_test(threads, a_thread_gives_its_own_files, 0, 2 * WAYS);
 	tcase_add_loop_test(threads,

@@ -350,18 +350,15 @@ END_TEST
 START_TEST(an_environment_without_edits_is_passed_as_it_is)
 {
 	char *env[] = { prog_a_b[1], prog_a_b[1], NULL }, *unset[] = { NULL };
-	struct wean_options given = { .file = "/x", .env = env };
+	struct wean_options given = { .file = "/x", .env = env }, callers = { .file = "/x" };
 	struct made m;
 
 	ck_assert_ptr_eq(make(&m, prog_a_b, &given)->env, env);
-	ck_assert_ptr_eq(make(&m, prog_a_b, &(struct wean_options){ .file = "/x" })->env,
-	                 environ);
+	ck_assert_ptr_eq(make(&m, prog_a_b, &callers)->env, environ);
 	environ = unset;
-	ck_assert_str_eq(join(make(&m, prog_a_b, &(struct wean_options){ .file = "/x" })->env),
-	                 "");
+	ck_assert_str_eq(join(make(&m, prog_a_b, &callers)->env), "");
 	environ = NULL;
-	ck_assert_str_eq(join(make(&m, prog_a_b, &(struct wean_options){ .file = "/x" })->env),
-	                 "");
+	ck_assert_str_eq(join(make(&m, prog_a_b, &callers)->env), "");
 	struct wean_options edit = { .file = "/x", .env_edit = LIST("A=1") };
 	ck_assert_str_eq(join(make(&m, prog_a_b, &edit)->env), "A=1");
 }

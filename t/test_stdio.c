@@ -66,8 +66,8 @@ static const char *wrong_end(const struct wean_child *child, int fd)
 	     ? "a pipe's end is one of the three, or would be inherited" : NULL;
 }
 
-static const char *check_one(const struct report *r, const struct wean_child *child, int fd,
-                             int state, int kind, int kept)
+static const char *check_one(const struct report *r, const struct wean_child *child,
+                             int fd, int state, int kind, int kept)
 {
 	const int mine[] = { child->in, child->out, child->err };
 

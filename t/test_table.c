@@ -1,5 +1,5 @@
-/* test_table.c - all small maps, planned for each kind of table and carried out in memory,
-   leave exactly what was given. */
+/* test_table.c - all small maps, planned for each kind of table and carried out in
+   memory, leave exactly what was given. */
 #define _GNU_SOURCE
 #include "simulation.h"
 

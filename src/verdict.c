@@ -1,0 +1,74 @@
+/* Whether the child has executed, and what it says if it has not. */
+#include <errno.h>
+#include <signal.h>
+
+#include "launch_steps.h"
+
+/* A vfork parent goes on when its child has executed or is over.  An exec sets the exit
+   signal to SIGCHLD, so a child that is still unborn is one that is over. */
+static int
+died_unborn(struct launch *l, int flags)
+{
+	return wean_sys_wait(l->pidfd, l->pid, SYS_UNBORN | flags, NULL);
+}
+
+static int
+is_dead(struct launch *l)
+{
+	return wean_sys_wait(l->pidfd, l->pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, NULL) != 0;
+}
+
+static void
+reap(struct launch *l)
+{
+	wean_sys_wait(l->pidfd, l->pid, SYS_ANY, NULL);
+}
+
+static void
+let_go_on(struct launch *l)
+{
+	if (wean_sys_wait(l->pidfd, l->pid, SYS_ANY | SYS_NOHANG | SYS_STOPPED, NULL) == 1)
+		wean_sys_kill(l->pid, SIGCONT);
+}
+
+enum { LOOK_MS = 10 };
+
+/* 1: it was over, and is reaped.  0: it has executed, or tells in its report. */
+static int
+await_exec(struct launch *l)
+{
+	if (may_be_stopped(l->plan) && l->rung == RUNG_CLONE3)
+		while (!wean_sys_await_zero(&l->alive, LOOK_MS))
+			let_go_on(l);
+	return died_unborn(l, 0) == 1;
+}
+
+/* A fork's pipe closes at the exec or the death.  Its EOF alone could be waited for in
+   vain, since a process that another thread forked may hold the pipe too. */
+static int
+await_fork(struct launch *l)
+{
+	int died = 0;
+
+	for (int pause = 1; wean_sys_readable(l->wake, pause) == 0; pause += pause < LOOK_MS) {
+		if (l->exit_signal ? is_dead(l) : (died = died_unborn(l, SYS_NOHANG)) != 0)
+			break;
+		let_go_on(l);
+	}
+	wean_sys_drop(&l->wake);
+	return (died ? died : died_unborn(l, 0)) == 1;
+}
+
+int
+wean_verdict(struct launch *l)
+{
+	const struct report *r = l->report;
+	int reaped = l->rung == RUNG_FORK ? await_fork(l) : await_exec(l);
+
+	/* A host that waits for all with __WALL may have been faster. */
+	if (!reaped && !r->error && r->stage == WEAN_STAGE_EXEC)
+		return 0;
+	if (!reaped)
+		reap(l);
+	return plan_fail(l->plan, r->stage, r->index, r->error ? r->error : ECANCELED);
+}

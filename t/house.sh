@@ -25,6 +25,15 @@ explain explain_exec: sys env path explain
 layout main:
 "
 
+# What Makefile.am does not name is not in a distribution.  A program is named without
+# its .c.
+unnamed=0
+for file in src/*.[ch] include/*.h t/*.[ch] t/*.sh t/bench/*.[ch] examples/c/*.c man/*.[137]; do
+	tr -s ' \t\\' '\n' <Makefile.am | grep -qx -e "$file" -e "${file%.c}" && continue
+	echo "FAILED: $file is not in Makefile.am"
+	unnamed=$((unnamed + 1))
+done
+
 awk -v rooms="$rooms" '
 function fail(what) {
 	printf "FAILED: %s:%d: %s\n", FILENAME, FNR, what
@@ -70,4 +79,4 @@ FNR == 1 {
 END {
 	printf "%d files, %d includes, %d breaches\n", files, includes, bad
 	exit bad || !includes
-}' src/*.[ch] include/*.h
+}' src/*.[ch] include/*.h && [ $unnamed -eq 0 ]

@@ -256,6 +256,23 @@ START_TEST(a_directory_that_is_no_group_is_refused)
 }
 END_TEST
 
+START_TEST(a_group_below_a_threaded_one_is_refused)
+{
+	char path[sizeof group + 40];
+
+	NEEDS_GROUP();
+	snprintf(path, sizeof path, "%s/threaded", group);
+	ck_assert_int_eq(mkdir(path, 0755), 0);
+	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int type = openat(dir, "cgroup.type", O_WRONLY | O_CLOEXEC);
+	ck_assert_int_eq(write(type, "threaded", 8), 8);
+	ck_assert_int_eq(mkdirat(dir, "below", 0755), 0);
+	cannot_enter(openat(dir, "below", O_RDONLY | O_DIRECTORY | O_CLOEXEC), EOPNOTSUPP);
+	ck_assert_int_eq(unlinkat(dir, "below", AT_REMOVEDIR), 0);
+	ck_assert_int_eq(rmdir(path), 0);
+}
+END_TEST
+
 /* Else the child would run where nothing limits it. */
 START_TEST(a_directory_that_looks_like_a_group_is_refused)
 {
@@ -358,6 +375,7 @@ static Suite *cgroup_suite(void)
 	tcase_add_unchecked_fixture(t, make_group, remove_group);
 	tcase_add_test(t, what_is_not_open_or_no_directory_is_refused);
 	tcase_add_test(t, a_directory_that_is_no_group_is_refused);
+	tcase_add_test(t, a_group_below_a_threaded_one_is_refused);
 	tcase_add_test(t, a_directory_that_looks_like_a_group_is_refused);
 	tcase_add_loop_test(t, a_group_that_was_removed_is_refused, 0, WAYS);
 	tcase_add_test(t, a_group_without_permission_is_refused);

@@ -91,6 +91,21 @@ static inline char *kid(void)
 /* Its argv: KID("exit", "7"). */
 #define KID(...) ((char *[]){ kid(), __VA_ARGS__, NULL })
 
+/* ---- limits ------------------------------------------------------------- */
+
+/* Sets a soft limit of the caller and gives the one before.  Raw: glibc has an enum for
+   the resource, musl an int. */
+static inline uint64_t soft_limit(int resource, uint64_t soft)
+{
+	uint64_t limit[2];
+
+	ck_assert_int_eq(syscall(SYS_prlimit64, 0, resource, NULL, limit), 0);
+	uint64_t before = limit[0];
+	limit[0] = soft;
+	ck_assert_int_eq(syscall(SYS_prlimit64, 0, resource, limit, NULL), 0);
+	return before;
+}
+
 /* ---- descriptors ------------------------------------------------------- */
 
 /* Opens an empty file of its own at descriptor n, without close-on-exec: the

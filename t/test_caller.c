@@ -11,15 +11,6 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	(void)sig, (void)info, (void)context;
 }
 
-static void set_limit(int resource, rlim_t soft)
-{
-	struct rlimit limit;
-
-	getrlimit(resource, &limit);
-	limit.rlim_cur = soft;
-	ck_assert_int_eq(setrlimit(resource, &limit), 0);
-}
-
 static void become_unusual(void)
 {
 	struct sigaction sa = { .sa_sigaction = on_signal,
@@ -37,8 +28,8 @@ static void become_unusual(void)
 	ck_assert_int_eq(syscall(SYS_rt_sigprocmask, SIG_BLOCK, &mask, NULL, 8), 0);
 	ck_assert_int_eq(chdir(scratch), 0);
 	umask(027);
-	set_limit(RLIMIT_NOFILE, 200);
-	set_limit(RLIMIT_CORE, 4096);
+	soft_limit(RLIMIT_NOFILE, 200);
+	soft_limit(RLIMIT_CORE, 4096);
 	int fd = open(file, O_RDWR | O_APPEND | O_NONBLOCK | O_CLOEXEC);
 	ck_assert_int_eq(dup2(fd, 50), 50);
 	ck_assert_int_eq(dup3(fd, 150, O_CLOEXEC), 150);

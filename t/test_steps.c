@@ -5,28 +5,17 @@
 
 /* ---- memory, pipes, launch ---- */
 
-static void limit_to(int resource, rlim_t soft)
-{
-	struct rlimit limit;
-
-	getrlimit(resource, &limit);
-	limit.rlim_cur = soft;
-	ck_assert_int_eq(setrlimit(resource, &limit), 0);
-}
-
 /* A start under a soft limit that holds for it alone. */
 static int spawn_under(int resource, rlim_t soft, struct wean_child *child,
                        char *const argv[], const struct wean_options *opt)
 {
-	struct rlimit limit;
 	struct baseline b;
 
 	baseline_take(&b);
-	getrlimit(resource, &limit);
-	limit_to(resource, soft);
+	uint64_t before = soft_limit(resource, soft);
 	int error = wean_spawn(child, argv, opt);
 	ck_assert_int_eq(errno, BASELINE_ERRNO);
-	limit_to(resource, limit.rlim_cur);
+	soft_limit(resource, before);
 	errno = BASELINE_ERRNO;
 	if (error)
 		baseline_same(&b);

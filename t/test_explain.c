@@ -244,6 +244,27 @@ START_TEST(a_missing_interpreter_is_named)
 }
 END_TEST
 
+/* The search went past the others. */
+START_TEST(of_several_that_were_found_the_one_that_refused_is_named)
+{
+	char path[256];
+
+	make_dir("a");
+	make_dir("b");
+	make_dir("c");
+	write_text("a/x", 0755, "#!/absent/interp\n");
+	write_text("b/x", 0644, "");
+	write_text("c/x", 0755, "text\n");
+	snprintf(path, sizeof path, "%s:%s", at("a"), at("b"));
+	setenv("PATH", path, 1);
+	says_of("x", "cannot run '%s/b/x'" UNEXECUTABLE);
+	snprintf(path, sizeof path, "%s:%s:%s", at("a"), at("b"), at("c"));
+	setenv("PATH", path, 1);
+	says_of("x", "cannot run '%s/c/x' (neither a program for this machine nor a script "
+	        "with a #! line): Exec format error");
+}
+END_TEST
+
 START_TEST(a_missing_loader_is_named)
 {
 	size_t len;
@@ -458,6 +479,7 @@ static Suite *explain_suite(void)
 	tcase_add_test(t, what_a_user_may_not_execute_is_not_blamed_on_the_interpreter);
 	tcase_add_test(t, a_file_system_without_execution_is_not_blamed_on_the_interpreter);
 	tcase_add_test(t, a_missing_interpreter_is_named);
+	tcase_add_test(t, of_several_that_were_found_the_one_that_refused_is_named);
 	tcase_add_test(t, a_missing_loader_is_named);
 	tcase_add_test(t, a_relative_program_is_looked_at_where_it_was_run);
 	tcase_add_test(t, the_candidate_that_counts_is_named);

@@ -4,6 +4,7 @@
 
 #include "env.h"
 #include "explain.h"
+#include "request.h"
 #include "sys.h"
 
 /* The entry of fds that failed, NULL for in, out, err and everything else. */
@@ -28,13 +29,8 @@ static void
 add_entry(struct text *t, const struct failure *f)
 {
 	static const char *const names[] = { "in", "out", "err" };
-	size_t i = (size_t)f->child->index;
 
-	if (i < f->opt->nlimits && f->opt->limits && f->opt->limits[i].reserved) {
-		add(t, "entry ");
-		add_number(t, i);
-		add(t, " of limits");
-	} else if (standard(f) >= 0) {
+	if (standard(f) >= 0) {
 		add(t, names[standard(f)]);
 	} else {
 		add(t, "entry ");
@@ -43,34 +39,77 @@ add_entry(struct text *t, const struct failure *f)
 	}
 }
 
+static int
+is_twice(const struct failure *f, const struct wean_fd *e)
+{
+	for (int i = 0; e && i < f->child->index; i++)
+		if (f->opt->fds[i].target == e->target)
+			return 1;
+	return 0;
+}
+
+/* Its own fault, or one that only shows beside the others. */
+static void
+explain_entry(struct text *t, const struct failure *f)
+{
+	const struct wean_fd *e = entry(f);
+	const char *fault = e ? wean_request_entry_fault(e)
+	                      : wean_request_standard_fault(f->opt, standard(f));
+
+	add_entry(t, f);
+	add(t, " ");
+	if (fault) {
+		add(t, fault);
+	} else if (is_twice(f, e)) {
+		add(t, "gives descriptor ");
+		add_int(t, e->target);
+		add(t, " a second time");
+	} else {
+		add(t, "is to be the same as what is not open, or as itself");
+	}
+}
+
+static int
+is_of_limits(const struct failure *f)
+{
+	size_t i = (size_t)f->child->index;
+
+	return f->child->index >= 0 && i < f->opt->nlimits && f->opt->limits
+	    && f->opt->limits[i].reserved;
+}
+
 static void
 explain_options(struct text *t, const struct failure *f)
 {
-	const struct wean_fd *e = entry(f);
-	const char *what = f->error == ENOTSUP ? "asks for what this version cannot do"
-	                                       : "is not valid";
-	int twice = 0;
+	const char *fault = wean_request_fault(f->opt);
 
-	for (int i = 0; e && i < f->child->index; i++)
-		twice |= f->opt->fds[i].target == e->target;
 	if (f->error == EPERM) {
 		add(t, "a set-uid program may not search ");
 		add_quoted(t, f->program);
 		add(t, " in PATH");
-	} else if (twice) {
-		add_entry(t, f);
-		add(t, " gives descriptor ");
-		add_int(t, e->target);
-		add(t, " a second time");
-	} else if (f->child->index >= 0) {
-		add_entry(t, f);
-		add(t, " ");
-		add(t, what);
+	} else if (fault) {
+		add(t, fault);
+	} else if (is_of_limits(f)) {
+		add(t, "entry ");
+		add_int(t, f->child->index);
+		add(t, " of limits has a reserved member set");
+	} else if (entry(f) || standard(f) >= 0) {
+		explain_entry(t, f);
 	} else {
-		add(t, "the request ");
-		add(t, what);
+		add(t, "the request names no program");
 	}
 	add_error(t, f->error);
+}
+
+static void
+add_bad_number(struct text *t, const struct wean_fd *e)
+{
+	int source = e->kind == WEAN_DUP ? e->source : e->target;
+	int open = wean_sys_close_on_exec(source) >= 0;
+
+	add(t, " (");
+	add_int(t, open ? e->target : source);
+	add(t, open ? " is above the limit)" : " is not open)");
 }
 
 static void
@@ -88,6 +127,8 @@ explain_fd(struct text *t, const struct failure *f)
 		add_int(t, e->kind == WEAN_DUP ? e->source : e->target);
 		add(t, " as ");
 		add_int(t, e->target);
+		if (f->error == EBADF)
+			add_bad_number(t, e);
 	} else {
 		add(t, "cannot make descriptor ");
 		add_int(t, e->target);
@@ -269,17 +310,21 @@ wean_explain(const struct wean_child *child, char *const argv[],
 	static const struct wean_options defaults;
 	static char *const none[] = { NULL };
 	struct failure f = { .child = child, .argv = argv ? argv : none,
-	                     .opt = opt ? opt : &defaults, .error = error };
+	                     .opt = opt ? opt : &defaults, .env = none, .program = "",
+	                     .error = error };
 	struct text t = { text, size, 0 };
 	char **edited = NULL;
 	int saved = errno;
 
 	if (!child || !text || size == 0)
 		return EINVAL;
-	f.program = program_of(&f);
-	f.env = f.opt->env ? f.opt->env : wean_sys_environ() ? wean_sys_environ() : none;
-	if (f.opt->env_edit && (edited = edited_env(f.env, f.opt->env_edit)) != NULL)
-		f.env = edited;
+	if (child->stage == WEAN_STAGE_EXEC || error == EPERM)
+		f.program = program_of(&f);
+	if (child->stage == WEAN_STAGE_EXEC) {
+		f.env = f.opt->env ? f.opt->env : wean_sys_environ() ? wean_sys_environ() : none;
+		edited = f.opt->env_edit ? edited_env(f.env, f.opt->env_edit) : NULL;
+		f.env = edited ? edited : f.env;
+	}
 	explain(&t, &f);
 	*t.at = '\0';
 	free(edited);

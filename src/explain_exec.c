@@ -114,6 +114,42 @@ is_program(int base, const char *path, struct sys_file *file)
 	return wean_sys_file_at(base, path, file) == 0 && S_ISREG(file->mode);
 }
 
+/* Whether execve(2) gave this error for a file that is there; a search goes past some
+   of them. */
+static int
+gave_error(const char *path, int error)
+{
+	char buf[4096];
+	struct sys_file file;
+	const char *runs = NULL;
+	int executable, lacks;
+
+	if (!is_program(SYS_HERE, path, &file))
+		return 0;
+	executable = (file.mode & 0111) != 0;
+	if (executable)
+		runs = interpreter(SYS_HERE, path, buf, sizeof buf);
+	lacks = runs && wean_sys_file_at(SYS_HERE, runs, &file) < 0;
+	if (error == ENOENT)
+		return lacks;
+	return !lacks && (executable || error == EACCES);
+}
+
+static void
+add_refusal(struct text *t, int base, const char *path)
+{
+	struct sys_file file;
+
+	if (wean_sys_file_at(base, path, &file) < 0)
+		return;
+	if (S_ISDIR(file.mode))
+		add(t, " (it is a directory)");
+	else if (!S_ISREG(file.mode))
+		add(t, " (it is not a regular file)");
+	else if (!(file.mode & 0111))
+		add(t, " (it has no execute permission)");
+}
+
 /* The program is there, and it is what should run it that is not. */
 static int
 blame_interpreter(struct text *t, const struct failure *f, int base, const char *path)
@@ -137,31 +173,16 @@ blame_interpreter(struct text *t, const struct failure *f, int base, const char 
 	add_quoted(t, runs);
 	if (*runs && runs[strlen(runs) - 1] == '\r')
 		add(t, " (the line ends in a carriage return)");
+	add_refusal(t, base, runs);
 	return 1;
 }
 
-static void
-add_refusal(struct text *t, int base, const char *path)
-{
-	struct sys_file file;
-
-	if (wean_sys_file_at(base, path, &file) < 0)
-		return;
-	if (S_ISDIR(file.mode))
-		add(t, " (it is a directory)");
-	else if (!S_ISREG(file.mode))
-		add(t, " (it is not a regular file)");
-	else if (!(file.mode & 0111))
-		add(t, " (it has no execute permission)");
-}
-
-/* The first candidate of a search that is there at all. */
+/* The candidate of a search that gave the error. */
 static const char *
 found(const struct failure *f, char *name, size_t size)
 {
 	const char *path = search_path(f);
 	size_t rest = strlen(f->program) + 1;
-	struct sys_file file;
 
 	for (size_t len; *path; path += len + (path[len] == ':')) {
 		len = strcspn(path, ":");
@@ -170,7 +191,7 @@ found(const struct failure *f, char *name, size_t size)
 		memcpy(name, path, len);
 		name[len] = '/';
 		memcpy(name + len + 1, f->program, rest);
-		if (is_program(SYS_HERE, name, &file))
+		if (gave_error(name, f->error))
 			return name;
 	}
 	return NULL;
@@ -255,6 +276,17 @@ explain_run(struct text *t, const struct failure *f, int base, const char *path)
 		add(t, " (neither a program for this machine nor a script with a #! line)");
 }
 
+static int
+skips_elements(const char *path)
+{
+	for (size_t len; *path; path += len + (path[len] == ':')) {
+		len = strcspn(path, ":");
+		if (*path != '/')
+			return 1;
+	}
+	return 0;
+}
+
 static void
 explain_search(struct text *t, const struct failure *f)
 {
@@ -269,6 +301,8 @@ explain_search(struct text *t, const struct failure *f)
 	add_quoted(t, f->program);
 	add(t, " in PATH ");
 	add_quoted(t, search_path(f));
+	if (skips_elements(search_path(f)))
+		add(t, " (relative elements are skipped)");
 }
 
 void

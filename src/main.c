@@ -176,6 +176,8 @@ become_user(struct command *c, char *text)
 {
 	const struct passwd *user = getpwnam(text);
 
+	if (!user)
+		user = getpwuid(id(text, "a user"));
 	c->opt.uid = user ? user->pw_uid : id(text, "a user");
 	c->opt.flags |= WEAN_SET_UID;
 	if (user && !(c->opt.flags & WEAN_SET_GID)) {
@@ -250,6 +252,8 @@ limit(struct command *c, char *text)
 	l->resource = resource(text);
 	l->soft = limit_value(soft);
 	l->hard = limit_value(hard ? hard : soft);
+	if (l->soft > l->hard)
+		refuse("the soft limit of '%s' is above the hard one", text);
 }
 
 static void
@@ -371,7 +375,7 @@ static const struct option_of {
 	{ 'C', "directory", "DIR", directory, "run it in DIR" },
 	{ 'e', "env", "NAME=VALUE", set_variable, "set a variable of its environment" },
 	{ 'u', "unset", "NAME", unset_variable, "remove one" },
-	{ 0, "uid", "USER", become_user, "become this user, in no group but its own" },
+	{ 0, "uid", "USER", become_user, "become this user, in its own group alone" },
 	{ 0, "gid", "GROUP", become_group, "become this group" },
 	{ 0, "groups", "GROUP,...", become_member, "supplementary groups; '' for none" },
 	{ 0, "limit", "NAME=SOFT[:HARD]", limit, "set a resource limit, such as nofile=64" },
@@ -443,8 +447,17 @@ option_of(int got)
 	return NULL;
 }
 
+static int
+begins_an_option(const char *word)
+{
+	for (size_t i = 0; i < NOPTIONS; i++)
+		if (strncmp(options[i].name, word + 2, strcspn(word + 2, "=")) == 0)
+			return 1;
+	return 0;
+}
+
 static void
-refuse_option(int got, char *word)
+refuse_option(int got, const char *word)
 {
 	if (got == ':')
 		refuse("%s needs an argument", word);
@@ -452,7 +465,9 @@ refuse_option(int got, char *word)
 		refuse("%s takes no argument", word);
 	if (optopt)
 		refuse("there is no option -%c", optopt);
-	refuse("there is no option %s, or there are several such", word);
+	if (begins_an_option(word))
+		refuse("%s may be one of several options", word);
+	refuse("there is no option %s", word);
 }
 
 static void
@@ -474,11 +489,33 @@ parse(struct command *c, int argc, char **argv)
 		refuse("no program is named");
 }
 
+/* Two opens of one file would overwrite each other. */
+static void
+join_outputs(struct wean_fd *a, struct wean_fd *b)
+{
+	if (a->kind == WEAN_OPEN && b->kind == WEAN_OPEN && a->target == 1 && b->target == 2
+	    && strcmp(a->path, b->path) == 0)
+		*b = (struct wean_fd){ .kind = WEAN_SAME, .target = 2, .source = 1 };
+}
+
+static void
+check_descriptors(const struct command *c)
+{
+	for (size_t i = 0; i < c->opt.nfds; i++)
+		for (size_t j = 0; j < c->opt.nfds; j++) {
+			if (j < i && c->fds[i].target == c->fds[j].target)
+				refuse("descriptor %d is given twice", c->fds[i].target);
+			join_outputs(&c->fds[i], &c->fds[j]);
+		}
+}
+
 /* What follows from the options together. */
 static void
 settle(struct command *c)
 {
 	struct wean_options *o = &c->opt;
+
+	check_descriptors(c);
 
 	o->fds = c->fds;
 	o->limits = c->limits;

@@ -8,6 +8,7 @@
 #include "env.h"
 #include "path.h"
 #include "plan.h"
+#include "request.h"
 
 /* ---- memory ---- */
 
@@ -48,66 +49,6 @@ wean_arena_free(struct arena *a)
 
 /* ---- the options as such ---- */
 
-enum { KNOWN_FLAGS = 0x17fffff };
-
-static int
-reserved_is_zero(const struct wean_options *o)
-{
-	for (size_t i = 0; i < sizeof o->reserved_int / sizeof o->reserved_int[0]; i++)
-		if (o->reserved_int[i])
-			return 0;
-	for (size_t i = 0; i < sizeof o->reserved_ptr / sizeof o->reserved_ptr[0]; i++)
-		if (o->reserved_ptr[i])
-			return 0;
-	return 1;
-}
-
-/* A member that is not zero although its flag is missing. */
-static int
-lacks_flag(const struct wean_options *o)
-{
-	const struct { int set; unsigned flags; } needs[] = {
-		{ o->pgid != 0, WEAN_JOIN_GROUP },
-		{ o->umask != 0, WEAN_SET_UMASK },
-		{ o->nice != 0, WEAN_SET_NICE },
-		{ o->dirfd != 0, WEAN_DIR_FD },
-		{ o->ttyfd != 0, WEAN_CONTROL_TTY | WEAN_FOREGROUND },
-		{ o->cgroupfd != 0, WEAN_IN_CGROUP },
-		{ o->uid != 0, WEAN_SET_UID },
-		{ o->gid != 0, WEAN_SET_GID },
-		{ o->groups || o->ngroups, WEAN_SET_GROUPS },
-	};
-
-	for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
-		if (needs[i].set && !(o->flags & needs[i].flags))
-			return 1;
-	return 0;
-}
-
-/* Flags that contradict each other or lack another. */
-static int
-flags_clash(unsigned long long flags)
-{
-	return ((flags & WEAN_JOIN_GROUP) && (flags & (WEAN_NEW_GROUP | WEAN_NEW_SESSION)))
-	    || ((flags & WEAN_CONTROL_TTY) && !(flags & WEAN_NEW_SESSION))
-	    || ((flags & WEAN_RESET_SIGNALS) && (flags & WEAN_KEEP_IGNORED));
-}
-
-static int
-value_is_bad(const struct wean_options *o)
-{
-	return ((o->flags & WEAN_JOIN_GROUP) && o->pgid <= 0)
-	    || o->umask < 0 || o->umask > 0777 || o->nice < -20 || o->nice > 19
-	    || o->pdeathsig < 0 || o->pdeathsig > wean_sys_last_signal
-	    || ((o->flags & WEAN_SET_UID) && o->uid == ~0U)
-	    || ((o->flags & WEAN_SET_GID) && o->gid == ~0U)
-	    || (o->sigdefault & o->sigignore)
-	    || (o->file && o->candidates)
-	    || (o->nfds && !o->fds) || o->nfds > INT32_MAX - 3
-	    || (o->nlimits && !o->limits) || o->nlimits > INT32_MAX
-	    || (o->ngroups && !o->groups) || o->ngroups > INT32_MAX;
-}
-
 static int
 check_open(struct plan *p, unsigned long long flags, int fd, int stage)
 {
@@ -122,8 +63,7 @@ check_options(struct plan *p)
 	const struct wean_options *o = p->opt;
 	int error;
 
-	if ((o->flags & ~(unsigned long long)KNOWN_FLAGS) || !reserved_is_zero(o)
-	    || lacks_flag(o) || flags_clash(o->flags) || value_is_bad(o))
+	if (wean_request_fault(o))
 		return plan_fail(p, WEAN_STAGE_OPTIONS, -1, EINVAL);
 	for (size_t i = 0; i < o->nlimits; i++)
 		if (o->limits[i].reserved)

@@ -3,37 +3,7 @@
 #include <stdlib.h>
 
 #include "plan.h"
-
-static int
-is_stdio_kind(int kind, int fd)
-{
-	return kind == 0 || kind == WEAN_INHERIT || kind == WEAN_NULL || kind == WEAN_PIPE
-	    || kind == WEAN_CLOSED || (kind == WEAN_MERGE && fd == 2);
-}
-
-/* Members that a kind does not use are zero. */
-static int
-is_valid(const struct wean_fd *e)
-{
-	int opens = e->kind == WEAN_OPEN;
-
-	if (e->target < 0 || e->reserved || opens != (e->path != NULL)
-	    || (!opens && (e->oflag || e->mode)))
-		return 0;
-	switch (e->kind) {
-	case WEAN_DUP:
-	case WEAN_SAME:
-		return 1;
-	case WEAN_KEEP:
-		return e->source == 0 || e->source == e->target;
-	case WEAN_NULL:
-	case WEAN_CLOSED:
-	case WEAN_OPEN:
-		return e->source == 0;
-	default:
-		return 0;
-	}
-}
+#include "request.h"
 
 static void
 add_slot(struct plan *p, int target, int kind, int source, int index)
@@ -54,7 +24,7 @@ collect_standard(struct plan *p)
 	for (int fd = 0; fd <= 2; fd++) {
 		int index = (int)p->opt->nfds + fd, kind = kinds[fd];
 
-		if (!is_stdio_kind(kind, fd) || (kind && taken[fd]))
+		if (wean_request_standard_fault(p->opt, fd))
 			return plan_fail(p, WEAN_STAGE_OPTIONS, index, EINVAL);
 		if (kind == WEAN_MERGE)
 			add_slot(p, fd, WEAN_SAME, 1, index);
@@ -71,7 +41,7 @@ collect_entries(struct plan *p)
 		const struct wean_fd *e = &p->opt->fds[i];
 		int keep = e->kind == WEAN_KEEP;
 
-		if (!is_valid(e))
+		if (wean_request_entry_fault(e))
 			return plan_fail(p, WEAN_STAGE_OPTIONS, (int)i, EINVAL);
 		add_slot(p, e->target, keep ? WEAN_DUP : e->kind, keep ? e->target : e->source,
 		         (int)i);

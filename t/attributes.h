@@ -63,7 +63,14 @@ static inline void reports(const struct wean_options *opt, const char *key,
 	report_free(r);
 }
 
-/* refused(), with exactly this sentence. */
+static inline int ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), n = strlen(end);
+
+	return len > n && strcmp(text + len - n, end) == 0;
+}
+
+/* refused(), with exactly this sentence, or with one that ends so: "...: it". */
 static inline void refused_saying(const struct wean_options *opt, struct refusal r,
                                   const char *sentence)
 {
@@ -78,17 +85,21 @@ static inline void refused_saying(const struct wean_options *opt, struct refusal
 	errno = BASELINE_ERRNO;
 	ck_assert_int_eq(wean_explain(&child, argv, opt, r.error, text, sizeof text), 0);
 	ck_assert_int_eq(errno, BASELINE_ERRNO);
-	ck_assert_str_eq(text, sentence);
+	if (strncmp(sentence, "...", 3) == 0)
+		ck_assert_msg(ends_with(text, sentence + 3), "%s", text);
+	else
+		ck_assert_str_eq(text, sentence);
 }
 
-/* For a request that is refused as a whole, whichever way it would have gone. */
+/* For a request that is refused as a whole, whichever way it would have gone; test_explain
+   has the sentences. */
 static inline void refused_as_invalid(const struct wean_options *opt)
 {
 	for (int i = 0; i < WAYS; i++) {
 		struct wean_options one = *opt;
 		one.flags |= way(i);
 		refused_saying(&one, (struct refusal){ EINVAL, WEAN_STAGE_OPTIONS, -1 },
-		               "the request is not valid: Invalid argument");
+		               "...: Invalid argument");
 	}
 }
 

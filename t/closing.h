@@ -1,6 +1,6 @@
-/* closing.h - for the tests of wean_closefrom() and wean_close_except(): each call is made
-   in a fork, its system calls counted, and what is open then is compared number by
-   number, flags included. */
+/* closing.h - for the tests of wean_closefrom() and wean_close_except(): each call is
+   made in a fork, its system calls counted, and what is open then is compared number
+   by number, flags included. */
 #ifndef CLOSING_H
 #define CLOSING_H
 

@@ -1,5 +1,5 @@
-/* commanding.h - for the tests of wean(1): runs it as a user does, and not by the library,
-   which is what it is made of. */
+/* commanding.h - for the tests of wean(1): runs it as a user does, and not by the
+   library, which is what it is made of. */
 #ifndef COMMANDING_H
 #define COMMANDING_H
 

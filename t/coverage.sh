@@ -145,7 +145,8 @@ END {
 	do {
 		more = 0
 		for (caller in body)
-			if (!(caller in known) && body[caller] ~ "[^a-z_0-9](" names ") *[(]") {
+			if (!(caller in known) &&
+			    body[caller] ~ "[^a-z_0-9](" names ") *[(]") {
 				known[caller] = more = 1
 				names = names "|" caller
 			}
@@ -167,4 +168,4 @@ done <"$tmp/errors"
 
 echo "$covered covered, $missing missing; $(wc -l <"$tmp/members" | tr -d ' ') members," \
 	"$(wc -l <"$tmp/errors" | tr -d ' ') documented errors"
-[ "$missing" -eq 0 ] && [ "$covered" -gt 0 ] && [ -s "$tmp/members" ] && [ -s "$tmp/errors" ]
+[ "$missing" -eq 0 ] && [ -s "$tmp/members" ] && [ -s "$tmp/errors" ]

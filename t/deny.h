@@ -38,10 +38,10 @@ struct filter {
 static inline int deny(long nr, int error)
 {
 	struct filter_step steps[] = {
-		{ 0x20, 0, 0, 0 },                           /* load the number */
-		{ 0x15, 0, 1, (uint32_t)nr },                /* equal: the next; else skip it */
-		{ 0x06, 0, 0, 0x50000U | (uint32_t)error },  /* SECCOMP_RET_ERRNO */
-		{ 0x06, 0, 0, 0x7fff0000U },                 /* SECCOMP_RET_ALLOW */
+		{ 0x20, 0, 0, 0 },                          /* load the number */
+		{ 0x15, 0, 1, (uint32_t)nr },               /* not it: skip one */
+		{ 0x06, 0, 0, 0x50000U | (uint32_t)error }, /* SECCOMP_RET_ERRNO */
+		{ 0x06, 0, 0, 0x7fff0000U },                /* SECCOMP_RET_ALLOW */
 	};
 	struct filter filter = { sizeof steps / sizeof *steps, steps };
 

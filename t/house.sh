@@ -14,15 +14,16 @@ sys:                clone3
 fdmap env path probe sys_host: sys
 closer:             sys fdmap
 close:              closer
-plan slots table:   $low plan
+plan slots table:   $low plan request
 child child_fds child_steps: $low plan child child_steps
 launch launch_steps ladder verdict: $low plan child probe launch launch_steps
 names:              closer launch
 handle:             sys
 spawn:              $low plan child launch handle
 adopt kill stop wait wait_any: sys handle
-explain explain_exec: sys env path explain
+explain explain_exec: sys env path explain request
 layout main:
+request:
 "
 
 # What Makefile.am does not name is not in a distribution.  A program is named without

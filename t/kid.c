@@ -365,7 +365,7 @@ static const struct verb {
 	{ "burn", 1, do_burn },         /* MS of processor time */
 	{ "pause", 0, do_pause },       /* for ever */
 	{ "ignore", 1, do_ignore },     /* SIG... */
-	{ "on", 2, do_on },             /* SIG N [MS]: when it comes leaves with N, MS later */
+	{ "on", 2, do_on },             /* SIG N [MS]: leaves with N, MS after it came */
 	{ "fork-hold", 1, do_fork_hold },     /* MS: a grandchild prints its pid and keeps
 	                                         everything open for so long; goes on */
 	{ "setsid-hold", 1, do_setsid_hold }, /* MS: the same, leading a session */

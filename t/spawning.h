@@ -72,8 +72,9 @@ static inline char *write_file(const char *name, mode_t mode, const void *data,
                                size_t len)
 {
 	char *path = at(name);
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
+	unlink(path); /* what stands there may be read-only, or running */
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	ck_assert_msg(fd >= 0, "%s: %s", path, strerror(errno));
 	ck_assert_int_eq(write(fd, data, len), (ssize_t)len);
 	ck_assert_int_eq(fchmod(fd, mode), 0);
@@ -99,6 +100,17 @@ static inline void *read_all(const char *path, size_t *len)
 	data[*len] = '\0';
 	close(fd);
 	return data;
+}
+
+/* As many bytes as said, of which the first are these. */
+static inline char *long_text(const char *begin, size_t len)
+{
+	char *text = malloc(len + 1);
+
+	memset(text, 'x', len);
+	memcpy(text, begin, strlen(begin));
+	text[len] = '\0';
+	return text;
 }
 
 /* A program that anybody may run, unlike perhaps the one in the build's tree. */

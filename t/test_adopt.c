@@ -174,7 +174,7 @@ static void limit_descriptors(rlim_t soft)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-START_TEST(without_a_number_for_a_pidfd_it_is_adopted_unless_that_is_needed)
+START_TEST(without_a_number_for_a_pidfd_it_is_adopted_all_the_same)
 {
 	struct wean_child child;
 	struct rlimit limit;
@@ -197,7 +197,7 @@ START_TEST(without_a_number_for_a_pidfd_it_is_adopted_unless_that_is_needed)
 END_TEST
 
 /* As on a kernel before Linux 5.3, or where the whole system has no file left. */
-START_TEST(where_there_are_no_pidfds_it_is_adopted_unless_one_is_needed)
+START_TEST(without_pidfds_it_is_adopted_unless_one_is_needed)
 {
 	static const int errors[] = { ENOSYS, ENFILE, EPERM };
 	struct wean_child child;
@@ -347,9 +347,8 @@ static Suite *adopt_suite(void)
 	tcase_add_test(t, one_that_is_gone_cannot_be_adopted);
 	tcase_add_test(t, no_number_of_a_process_is_below_0);
 	tcase_add_test(t, every_other_flag_is_refused);
-	tcase_add_test(t, without_a_number_for_a_pidfd_it_is_adopted_unless_that_is_needed);
-	tcase_add_loop_test(t, where_there_are_no_pidfds_it_is_adopted_unless_one_is_needed,
-	                    0, 3);
+	tcase_add_test(t, without_a_number_for_a_pidfd_it_is_adopted_all_the_same);
+	tcase_add_loop_test(t, without_pidfds_it_is_adopted_unless_one_is_needed, 0, 3);
 	tcase_add_test(t, a_thread_is_no_process);
 	tcase_add_test(t, the_pidfd_does_not_become_a_standard_descriptor);
 	tcase_add_loop_test(t, pid_0_is_no_process_but_holds_ends, 0, 2);

@@ -15,7 +15,8 @@ static void become_unusual(void)
 {
 	struct sigaction sa = { .sa_sigaction = on_signal,
 	                        .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
-	uint64_t mask = WEAN_SIG(SIGUSR1) | WEAN_SIG(SIGCHLD) | WEAN_SIG(32) | WEAN_SIG(64);
+	uint64_t mask = WEAN_SIG(SIGUSR1) | WEAN_SIG(SIGCHLD) | WEAN_SIG(32) |
+	                WEAN_SIG(64);
 	char *file = write_text("file", 0600, "abc");
 
 	sigaddset(&sa.sa_mask, SIGWINCH);
@@ -115,11 +116,13 @@ START_TEST(no_call_changes_its_caller)
 	const struct wean_fd fds[] = {
 		{ .kind = WEAN_DUP, .target = 1, .source = 50 },
 		{ .kind = WEAN_KEEP, .target = 150 },
-		{ .kind = WEAN_OPEN, .target = 9, .path = "made", .oflag = O_CREAT | O_RDWR },
+		{ .kind = WEAN_OPEN, .target = 9, .path = "made",
+		  .oflag = O_CREAT | O_RDWR },
 	};
 	char *edit[] = { "A=1", NULL };
-	struct wean_options opt = { .fds = fds, .nfds = 3, .in = WEAN_PIPE, .err = WEAN_PIPE,
-	                            .env_edit = edit, .dir = "/", .dirfd = 60,
+	struct wean_options opt = { .fds = fds, .nfds = 3, .in = WEAN_PIPE,
+	                            .err = WEAN_PIPE, .env_edit = edit, .dir = "/",
+	                            .dirfd = 60,
 	                            .flags = WEAN_DIR_FD | WEAN_NONBLOCK | way(_i) };
 	struct baseline b;
 

@@ -118,7 +118,8 @@ static void assert_matches(const char *text, const char *pattern)
 	regex_t regex;
 
 	ck_assert_int_eq(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
-	ck_assert_msg(!regexec(&regex, text, 0, NULL, 0), "'%s' is not %s", text, pattern);
+	ck_assert_msg(!regexec(&regex, text, 0, NULL, 0), "'%s' is not %s", text,
+	              pattern);
 	regfree(&regex);
 }
 
@@ -144,7 +145,8 @@ START_TEST(what_could_not_start_is_127_or_126_with_the_reason)
 	setenv("PATH", "/a:/b", 1);
 	complains(127, WEAN("absent"), "wean: cannot find 'absent' in PATH '/a:/b'"
 	          ENOENT_TEXT);
-	complains(127, WEAN("--", "/absent/x"), "wean: cannot run '/absent/x'" ENOENT_TEXT);
+	complains(127, WEAN("--", "/absent/x"),
+	          "wean: cannot run '/absent/x'" ENOENT_TEXT);
 	complains(126, WEAN(at("dir")), "wean: cannot run '%s/dir' (it is a directory)"
 	          EACCES_TEXT);
 	complains(126, WEAN(at("text")),
@@ -153,7 +155,8 @@ START_TEST(what_could_not_start_is_127_or_126_with_the_reason)
 	complains(126, WEAN("-C", "/absent", kid(), "exit", "0"),
 	          "wean: cannot enter directory '/absent'" ENOENT_TEXT);
 	complains(126, WEAN("-k", "77", kid(), "exit", "0"),
-	          "wean: cannot pass descriptor 77 as 77: Bad file descriptor\n");
+	          "wean: cannot pass descriptor 77 as 77 (77 is not open): "
+	          "Bad file descriptor\n");
 }
 END_TEST
 
@@ -232,8 +235,8 @@ START_TEST(a_program_inherits_what_it_is_given_and_nothing_else)
 	inherits(WEAN("-k", "5", "-k", "63", "-k", "300", kid(), "report"),
 	         "0 1 2 5 63 300");
 	inherits(WEAN("-k", "1", "-k", "0", kid(), "report"), "0 1 2");
-	complains(126, WEAN("-k", "1", "-k", "1", kid(), "exit", "0"),
-	          "wean: entry 1 of fds gives descriptor 1 a second time: Invalid argument\n");
+	complains(125, WEAN("-k", "1", "-k", "1", kid(), "exit", "0"),
+	          "wean: descriptor 1 is given twice\nTry 'wean --help'.\n");
 }
 END_TEST
 
@@ -244,13 +247,14 @@ START_TEST(arguments_pass_untouched)
 
 	for (int dashes = 0; dashes < 2; dashes++) {
 		struct report *r = report_of(
-			dashes ? WEAN("--", kid(), "report", "1", "-v", "--", "", "-k", "-C x",
-			              "--help")
+			dashes ? WEAN("--", kid(), "report", "1", "-v", "--", "", "-k",
+			              "-C x", "--help")
 			       : WEAN(kid(), "report", "1", "-v", "--", "", "-k", "-C x",
 			              "--help"));
 		for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
 			ck_assert_str_eq(report_arg(r, i + 1, NULL), wanted[i]);
-		ck_assert_ptr_null(report_arg(r, sizeof wanted / sizeof *wanted + 1, NULL));
+		ck_assert_ptr_null(report_arg(r, sizeof wanted / sizeof *wanted + 1,
+		                              NULL));
 		ck_assert_str_eq(report_arg(r, 0, NULL), kid());
 		report_free(r);
 	}
@@ -435,7 +439,8 @@ START_TEST(a_set_uid_program_may_not_search)
 	ck_assert_int_eq(r.code, 5);
 	r = result_of((char *[]){ privileged, "program", "exit", "5", NULL }, drop);
 	ck_assert_int_eq(r.code, 126);
-	ck_assert_str_eq(r.err, "wean: a set-uid program may not search 'program' in PATH: "
+	ck_assert_str_eq(r.err,
+	                 "wean: a set-uid program may not search 'program' in PATH: "
 	                 "Operation not permitted\n");
 }
 END_TEST

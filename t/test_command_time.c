@@ -77,8 +77,8 @@ static void run_into_limit(struct running *r, char *verb, char *grace, char *ext
 	adopt_orphans();
 	for (int ms = 100; !line[0] && ms < 10000; ms *= 2) {
 		snprintf(limit, sizeof limit, "%d.%03d", ms / 1000, ms % 1000);
-		r->pid = begin_piped(WEAN("-t", limit, "--grace", grace, extra, kid(), verb,
-		                          "600000", "--then", "pause"), &r->out);
+		r->pid = begin_piped(WEAN("-t", limit, "--grace", grace, extra, kid(),
+		                          verb, "600000", "--then", "pause"), &r->out);
 		ssize_t n = read(r->out, line, sizeof line - 1);
 		ck_assert_int_ge(n, 0);
 		if (n == 0)
@@ -168,15 +168,15 @@ static void await_handler(pid_t pid, int sig)
 }
 
 /* And its grandchild, which has no handler of its own. */
-START_TEST(a_signal_to_the_command_reaches_the_group_of_the_program)
+START_TEST(a_signal_to_the_command_reaches_the_programs_group)
 {
 	int sig = forwarded[_i / APART].sig;
 	struct running r;
 
 	adopt_orphans();
-	begin_ready(&r, WEAN(apart[_i % APART], kid(), "fork-hold", "600000", "--then", "on",
-	                     forwarded[_i / APART].number, "40", "--then", "say", "2",
-	                     "ready", "--then", "pause"));
+	begin_ready(&r, WEAN(apart[_i % APART], kid(), "fork-hold", "600000", "--then",
+	                     "on", forwarded[_i / APART].number, "40", "--then", "say",
+	                     "2", "ready", "--then", "pause"));
 	orphan_watch(&r.held, read_pid(r.out));
 	await_handler(r.pid, sig);
 	ck_assert_int_eq(kill(r.pid, sig), 0);
@@ -186,7 +186,7 @@ START_TEST(a_signal_to_the_command_reaches_the_group_of_the_program)
 END_TEST
 
 /* The terminal would send them to both. */
-START_TEST(who_shares_the_group_is_not_sent_what_the_terminal_sends)
+START_TEST(who_shares_the_group_is_not_sent_the_terminals_signals)
 {
 	int sig = _i ? SIGQUIT : SIGINT;
 	struct running r;
@@ -235,9 +235,9 @@ static Suite *command_time_suite(void)
 	tcase_add_loop_test(t, the_limit_ends_the_whole_group, 0, 4);
 	tcase_add_test(t, the_limit_does_not_reach_a_session_of_its_own);
 	tcase_add_test(t, with_a_limit_the_program_leads_a_group);
-	tcase_add_loop_test(t, a_signal_to_the_command_reaches_the_group_of_the_program, 0,
+	tcase_add_loop_test(t, a_signal_to_the_command_reaches_the_programs_group, 0,
 	                    FORWARDED * APART);
-	tcase_add_loop_test(t, who_shares_the_group_is_not_sent_what_the_terminal_sends, 0,
+	tcase_add_loop_test(t, who_shares_the_group_is_not_sent_the_terminals_signals, 0,
 	                    2);
 	tcase_add_test(t, a_program_that_survives_a_signal_is_still_under_the_limit);
 	suite_add_tcase(s, t);

@@ -142,9 +142,10 @@ START_TEST(with_the_flag_the_end_of_a_child_comes_before_a_handler)
 END_TEST
 
 /* The leader is over at once; what it left takes no notice of SIGTERM. */
-START_TEST(with_the_flag_stop_comes_back_also_while_it_waits_for_the_group)
+START_TEST(with_the_flag_stop_comes_back_while_it_waits_for_the_group)
 {
-	struct wean_options opt = { .out = WEAN_PIPE, .flags = WEAN_NEW_GROUP | WEAN_EINTR,
+	struct wean_options opt = { .out = WEAN_PIPE,
+	                            .flags = WEAN_NEW_GROUP | WEAN_EINTR,
 	                            .sigignore = WEAN_SIG(SIGTERM) };
 	struct wean_child child;
 	struct wean_status status;
@@ -237,7 +238,8 @@ static void assert_only_looks(struct wean_child *child)
 
 	for (int i = 0; i < LOOKS; i++) {
 		int error = wean_wait(child, 0, &status);
-		ck_assert_msg(error == ETIMEDOUT, "look %d: wait: %s", i, strerror(error));
+		ck_assert_msg(error == ETIMEDOUT, "look %d: wait: %s", i,
+		              strerror(error));
 		error = wean_wait_any(child, 1, 0, NULL);
 		ck_assert_msg(error == ETIMEDOUT, "look %d: any: %s", i, strerror(error));
 		error = wean_wait_all(child, 1, 0, &status);
@@ -259,7 +261,7 @@ START_TEST(a_handler_during_a_look_does_not_end_a_child)
 END_TEST
 
 /* Of which only the pidfd tells whether it is over. */
-START_TEST(a_handler_during_a_look_does_not_end_a_process_that_is_no_child)
+START_TEST(a_handler_during_a_look_does_not_end_who_is_no_child)
 {
 	struct wean_child parent;
 
@@ -283,12 +285,12 @@ static Suite *eintr_suite(void)
 	tcase_add_loop_test(t, with_the_flag_a_handler_ends_the_wait, 0, 2 * CALLS);
 	tcase_add_loop_test(t, the_flag_of_one_child_is_enough, 0, LAST + 1);
 	tcase_add_test(t, with_the_flag_the_end_of_a_child_comes_before_a_handler);
-	tcase_add_test(t, with_the_flag_stop_comes_back_also_while_it_waits_for_the_group);
+	tcase_add_test(t, with_the_flag_stop_comes_back_while_it_waits_for_the_group);
 	tcase_add_loop_test(t, without_the_flag_a_wait_goes_on_over_forty_handlers, 0,
 	                    2 * CALLS);
 	tcase_add_loop_test(t, handlers_neither_stretch_nor_shorten_a_limit, 0, 2);
 	tcase_add_test(t, a_handler_during_a_look_does_not_end_a_child);
-	tcase_add_test(t, a_handler_during_a_look_does_not_end_a_process_that_is_no_child);
+	tcase_add_test(t, a_handler_during_a_look_does_not_end_who_is_no_child);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -246,12 +246,15 @@ static Suite *environment_suite(void)
 	tcase_add_loop_test(t, a_caller_without_any_gives_none, 0, WAYS);
 	tcase_add_loop_test(t, what_is_given_takes_the_place_of_the_callers, 0, WAYS);
 	tcase_add_loop_test(t, edits_set_and_remove, 0, sizeof edits / sizeof *edits);
-	tcase_add_loop_test(t, the_same_string_may_stand_in_both_lists_and_twice, 0, WAYS);
+	tcase_add_loop_test(t, the_same_string_may_stand_in_both_lists_and_twice, 0,
+	                    WAYS);
 	tcase_add_loop_test(t, bad_edits_start_nothing, 0, WAYS);
 	tcase_add_loop_test(t, a_large_environment_is_edited_whole, 0, WAYS);
 	tcase_add_loop_test(t, it_is_captured_at_the_spawn, 0, WAYS);
-	tcase_add_loop_test(t, what_the_caller_sets_before_the_next_start_is_in_it, 0, WAYS);
-	tcase_add_loop_test(t, neither_the_callers_nor_the_given_lists_are_changed, 0, WAYS);
+	tcase_add_loop_test(t, what_the_caller_sets_before_the_next_start_is_in_it, 0,
+	                    WAYS);
+	tcase_add_loop_test(t, neither_the_callers_nor_the_given_lists_are_changed, 0,
+	                    WAYS);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -1,10 +1,9 @@
-/* test_host.c - children of a host that has signals, threads and an allocator of its
-   own: nothing of it runs in a child, nothing of a failed start reaches it. */
+/* test_host.c - children of a host that has signals and an allocator of its own:
+   nothing of it runs in a child, nothing of a failed start reaches it. */
 #define _GNU_SOURCE
 #include "spawning.h"
 
 #include <sched.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 
 /* ---- an allocator that a child must not enter ---- */
@@ -59,7 +58,8 @@ START_TEST(a_child_never_allocates)
 	struct wean_options opt = { .candidates = list, .env_edit = edit, .dir = "/",
 	                            .fds = fds, .nfds = N, .in = WEAN_PIPE,
 	                            .flags = WEAN_SHELL_SCRIPT | way(_i) };
-	struct wean_options bad = { .dir = "/absent", .out = WEAN_PIPE, .flags = way(_i) };
+	struct wean_options bad = { .dir = "/absent", .out = WEAN_PIPE,
+	                            .flags = way(_i) };
 	struct wean_child child;
 
 	for (int i = 0; i < N; i++)
@@ -129,7 +129,8 @@ static uint64_t pending(void)
 
 START_TEST(a_child_starts_with_the_base_whatever_the_host_has_set)
 {
-	static const int ignored[] = { SIGPIPE, SIGCHLD, SIGXFSZ, SIGINT, SIGUSR1, 32, 64 };
+	static const int ignored[] = { SIGPIPE, SIGCHLD, SIGXFSZ, SIGINT, SIGUSR1, 32,
+	                               64 };
 	static const int caught[] = { SIGTERM, SIGHUP, SIGSEGV, SIGALRM, 40 };
 	const uint64_t base = WEAN_SIG(SIGPIPE) | WEAN_SIG(SIGCHLD) | WEAN_SIG(SIGXFSZ);
 	const uint64_t all = ~0ULL;
@@ -183,8 +184,8 @@ static void on_any(int sig)
 
 static void watch_runs(void)
 {
-	runs = mmap(NULL, sizeof *runs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-	            -1, 0);
+	runs = mmap(NULL, sizeof *runs, PROT_READ | PROT_WRITE,
+	            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(runs, MAP_FAILED);
 	runs->host = getpid();
 }
@@ -221,7 +222,7 @@ END_TEST
 
 START_TEST(a_timer_at_1_khz_disturbs_no_start)
 {
-	enum { N = 1000 };
+	enum { N = 500 };
 	struct itimerval each = { { 0, 1000 }, { 0, 1000 } };
 	struct wean_options opt = { .flags = way(_i) };
 	struct wean_options bad = { .dir = "/absent", .flags = way(_i) };
@@ -334,167 +335,6 @@ START_TEST(a_host_that_ignores_sigchld_is_told_of_failures)
 }
 END_TEST
 
-/* ---- threads ---- */
-
-enum { THREADS = 8, EACH = 250 };
-
-/* No assertion here: Check's are not for threads. */
-static int start_one(int thread, int i)
-{
-	struct wean_options opt = { .in = WEAN_PIPE, .out = WEAN_PIPE, .flags = way(i % 2) };
-	struct wean_status status = { 0 };
-	struct wean_child child;
-	char word[32], code[8], text[64] = "";
-
-	snprintf(word, sizeof word, "%d-%d", thread, i);
-	snprintf(code, sizeof code, "%d", (thread * EACH + i) % 256);
-	if (wean_spawn(&child, KID("echo", word, "--then", "exit", code), &opt))
-		return 0;
-	FILE *out = fdopen(child.out, "r");
-	child.out = -1;
-	int right = fgets(text, sizeof text, out) && getc(out) == EOF &&
-	            text[strlen(word)] == '\n' && !strncmp(text, word, strlen(word));
-	fclose(out);
-	right &= !wean_wait(&child, -1, &status) && status.kind == WEAN_EXITED &&
-	         status.value == (thread * EACH + i) % 256;
-	wean_release(&child);
-	return right;
-}
-
-static void *start_many(void *arg)
-{
-	int thread = *(int *)arg, right = 0;
-
-	for (int i = 0; i < EACH; i++)
-		right += i % 5 == 4 ? fail_once(i / 5, way(i % 2)) : start_one(thread, i);
-	*(int *)arg = right;
-	return NULL;
-}
-
-START_TEST(eight_threads_start_children_side_by_side)
-{
-	pthread_t threads[THREADS];
-	int results[THREADS];
-	struct baseline b;
-
-	for (int i = 0; i < THREADS; i++) {
-		results[i] = i;
-		ck_assert_int_eq(pthread_create(&threads[i], NULL, start_many, &results[i]),
-		                 0);
-	}
-	for (int i = 0; i < THREADS; i++) {
-		ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
-		ck_assert_int_eq(results[i], EACH);
-	}
-	baseline_take(&b);
-	ck_assert_uint_lt(b.nfds, 64);
-	baseline_same(&b); /* no child is left */
-}
-END_TEST
-
-/* ---- threads that are not like the others ---- */
-
-/* Leaves with 0 if a child got this thread's own file 300, and the pipes. */
-static void *own_file_arrives(void *arg)
-{
-	const struct wean_fd fd = { .kind = WEAN_DUP, .target = 7, .source = 300 };
-	struct wean_options opt = { .fds = &fd, .nfds = 1, .in = WEAN_PIPE, .out = WEAN_PIPE,
-	                            .flags = way(*(int *)arg) };
-	struct wean_child child;
-	struct stat st;
-
-	if (fstat(300, &st) || wean_spawn(&child, KID("report"), &opt))
-		_exit(1);
-	struct report *r = report_read(child.out);
-	if (!r || wean_wait(&child, -1, NULL))
-		_exit(2);
-	const struct report_fd *got = report_fd(r, 7);
-	_exit(got && got->ino == st.st_ino && got->dev == st.st_dev &&
-	      !strcmp(report_fd_list(r), "0 1 2 7") ? 0 : 3);
-}
-
-static sem_t parted, decoyed;
-
-/* The numbers that the library's pipes will get mean other pipes in the process's own
-   table, and 300 another file. */
-static void *own_table(void *arg)
-{
-	if (unshare(CLONE_FILES) || close(300) || open_at(300) != 300)
-		_exit(77);
-	sem_post(&parted);
-	sem_wait(&decoyed);
-	return own_file_arrives(arg);
-}
-
-static void open_decoys(void)
-{
-	int ends[2];
-
-	sem_wait(&parted);
-	for (int i = 0; i < 8; i++)
-		if (pipe2(ends, O_CLOEXEC))
-			_exit(97);
-	sem_post(&decoyed);
-}
-
-static void *after_the_main_thread(void *arg)
-{
-	char state[256];
-
-	do {
-		int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-		ssize_t n = read(fd, state, sizeof state - 1);
-		state[n > 0 ? n : 0] = '\0';
-		close(fd);
-	} while (!strstr(state, ") Z "));
-	return own_file_arrives(arg);
-}
-
-/* In a process of its own, whose main thread ends. */
-static int in_thread(void *(*run_it)(void *), int arg)
-{
-	int status;
-
-	fflush(NULL);
-	pid_t pid = fork();
-	if (!pid) {
-		pthread_t thread;
-		if (pthread_create(&thread, NULL, run_it, &(int){ arg }))
-			_exit(99);
-		if (run_it == after_the_main_thread)
-			pthread_exit(NULL);
-		open_decoys();
-		pthread_join(thread, NULL);
-		_exit(98);
-	}
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
-
-START_TEST(a_thread_with_a_table_of_its_own_passes_its_own_files)
-{
-	struct filling f;
-
-	fill_descriptors(&f, 400);
-	sem_init(&parted, 0, 0);
-	sem_init(&decoyed, 0, 0);
-	ck_assert_int_eq(in_thread(own_table, _i), 0);
-	release_descriptors(&f);
-}
-END_TEST
-
-START_TEST(a_thread_that_outlives_the_main_thread_passes_files)
-{
-	struct filling f;
-
-	fill_descriptors(&f, 400);
-	close(300);
-	open_at(300);
-	ck_assert_int_eq(in_thread(after_the_main_thread, _i), 0);
-	release_descriptors(&f);
-}
-END_TEST
-
 /* ------------------------------------------------------------------------- */
 
 static Suite *host_suite(void)
@@ -512,16 +352,12 @@ static Suite *host_suite(void)
 	tcase_add_loop_test(t, a_timer_at_1_khz_disturbs_no_start, 0, WAYS);
 	suite_add_tcase(s, t);
 
-	t = tcase_create("failures and threads");
+	t = tcase_create("failures");
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, five_thousand_failures_leave_nothing, 0, WAYS);
 	tcase_add_loop_test(t, a_failed_start_is_not_seen_by_the_host, 0, WAYS);
 	tcase_add_loop_test(t, a_host_that_ignores_sigchld_is_told_of_failures, 0, WAYS);
-	tcase_add_test(t, eight_threads_start_children_side_by_side);
-	tcase_add_loop_test(t, a_thread_with_a_table_of_its_own_passes_its_own_files, 0,
-	                    WAYS);
-	tcase_add_loop_test(t, a_thread_that_outlives_the_main_thread_passes_files, 0, WAYS);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -1,19 +1,12 @@
 /* test_kill.c - a signal reaches the child, and nobody else. */
 #define _GNU_SOURCE
-#include "spawning.h"
+#include "waiting.h"
 
 #include <sched.h>
 
 /* ---- helpers ------------------------------------------------------------ */
 
 static struct wean_child child;
-
-static void drop_pidfd(void)
-{
-	ck_assert_int_ge(child.pidfd, 0);
-	close(child.pidfd);
-	child.pidfd = -1;
-}
 
 /* Ready when this returns: whatever the words before "pause" do is done. */
 #define start_ready(with_pidfd, ...) \
@@ -23,22 +16,11 @@ static void drop_pidfd(void)
 static void start_and_read(int with_pidfd, char *const argv[])
 {
 	struct wean_options opt = { .out = WEAN_PIPE };
-	char c;
 
 	start(&child, argv, &opt);
-	do
-		ck_assert_int_eq(read(child.out, &c, 1), 1);
-	while (c != '\n');
+	await_ready(child.out);
 	if (!with_pidfd)
-		drop_pidfd();
-}
-
-/* Until it is a zombie, which it stays. */
-static void await_end(pid_t pid)
-{
-	siginfo_t info;
-
-	ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+		without_pidfd(&child);
 }
 
 /* ---- what a signal does ------------------------------------------------- */
@@ -71,8 +53,8 @@ START_TEST(a_zombie_takes_signals_and_a_child_waited_for_does_not)
 
 	start(&child, KID("exit", "3"), NULL);
 	if (!_i)
-		drop_pidfd();
-	await_end(child.pid);
+		without_pidfd(&child);
+	await_zombie(child.pid);
 	for (int i = 0; i < 3; i++) {
 		ck_assert_int_eq(wean_kill(&child, 0), 0);
 		ck_assert_int_eq(wean_kill(&child, SIGTERM), 0);
@@ -111,7 +93,7 @@ START_TEST(a_child_with_other_ids_gives_eperm)
 		SKIP("needs a child of another user");
 	start(&child, KID("exit-on-eof"), &opt);
 	if (!_i)
-		drop_pidfd();
+		without_pidfd(&child);
 	become_nobody();
 	ck_assert_int_eq(wean_kill(&child, 0), EPERM);
 	ck_assert_int_eq(wean_kill(&child, SIGKILL), EPERM);
@@ -181,8 +163,8 @@ START_TEST(threads_may_kill_while_another_one_waits)
 	for (int round = 0; round < 20; round++) {
 		start(&child, KID("exit", "0"), NULL);
 		for (int i = 0; i < N; i++)
-			ck_assert_int_eq(pthread_create(&threads[i], NULL, kill_until_gone,
-			                                &errors[i]), 0);
+			ck_assert_int_eq(pthread_create(&threads[i], NULL,
+			                                kill_until_gone, &errors[i]), 0);
 		ck_assert_int_eq(wean_wait(&child, -1, NULL), 0);
 		for (int i = 0; i < N; i++) {
 			ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
@@ -198,7 +180,7 @@ START_TEST(at_the_moment_of_the_end_either_is_right)
 	for (int i = 0; i < 200; i++) {
 		start(&child, KID("exit", "7"), NULL);
 		if (!_i)
-			drop_pidfd();
+			without_pidfd(&child);
 		for (volatile int spin = 0; spin < i * 2000; spin++)
 			;
 		ck_assert_int_eq(wean_kill(&child, SIGTERM), 0);
@@ -268,7 +250,7 @@ START_TEST(a_stranger_is_safe_once_the_child_was_waited_for)
 
 	start(&child, KID("exit", "6"), NULL);
 	if (!_i)
-		drop_pidfd();
+		without_pidfd(&child);
 	ck_assert_int_eq(wean_wait(&child, -1, NULL), 0);
 	pid_t stranger = fork_as(child.pid);
 	if (stranger < 0)
@@ -309,7 +291,8 @@ static Suite *kill_suite(void)
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, a_signal_arrives, 0, 2);
-	tcase_add_loop_test(t, a_zombie_takes_signals_and_a_child_waited_for_does_not, 0, 2);
+	tcase_add_loop_test(t, a_zombie_takes_signals_and_a_child_waited_for_does_not, 0,
+	                    2);
 	tcase_add_loop_test(t, a_signal_that_there_is_not_is_refused, 0, 2);
 	tcase_add_loop_test(t, a_child_with_other_ids_gives_eperm, 0, 2);
 	tcase_add_loop_test(t, a_handler_may_kill_the_child_that_is_waited_for, 0, 2);

@@ -63,7 +63,8 @@ START_TEST(a_leader_that_is_over_still_has_its_group)
 }
 END_TEST
 
-START_TEST(once_waited_for_its_group_is_reached_without_the_number_or_not_at_all)
+/* Or not at all. */
+START_TEST(once_waited_for_its_group_is_reached_without_the_number)
 {
 	int reachable = !_i && kernel_has(6, 9);
 	struct wean_child child;
@@ -359,8 +360,8 @@ static Suite *kill_group_suite(void)
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_loop_test(t, the_signal_reaches_the_whole_group, 0, 8);
 	tcase_add_loop_test(t, a_leader_that_is_over_still_has_its_group, 0, 2);
-	tcase_add_loop_test(
-		t, once_waited_for_its_group_is_reached_without_the_number_or_not_at_all, 0, 2);
+	tcase_add_loop_test(t, once_waited_for_its_group_is_reached_without_the_number, 0,
+	                    2);
 	tcase_add_loop_test(t, once_waited_for_a_group_of_one_is_gone, 0, 4);
 	tcase_add_loop_test(t, who_leads_no_group_has_none_to_kill, 0, WAYS);
 	tcase_add_loop_test(t, what_is_no_signal_is_refused, 0, 2);

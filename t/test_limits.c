@@ -329,7 +329,8 @@ START_TEST(a_reserved_member_of_a_limit_has_to_be_zero)
 		char sentence[100];
 		limits[i].reserved = i % 2 ? -1 : 1;
 		snprintf(sentence, sizeof sentence,
-		         "entry %d of limits is not valid: Invalid argument", i);
+		         "entry %d of limits has a reserved member set: "
+		         "Invalid argument", i);
 		refused_saying(&opt, (struct refusal){ EINVAL, WEAN_STAGE_OPTIONS, i },
 		               sentence);
 		limits[i].reserved = 0;

@@ -51,7 +51,8 @@ START_TEST(a_child_tells_its_method)
 	ck_assert_str_eq(method_of(0), "clone3+unshare");
 	ck_assert_str_eq(method_of(WEAN_NO_SHARED_MEMORY), "clone3copy+unshare");
 	ck_assert_str_eq(method_of(WEAN_INHERIT_ALL), "clone3");
-	ck_assert_str_eq(method_of(WEAN_INHERIT_ALL | WEAN_NO_SHARED_MEMORY), "clone3copy");
+	ck_assert_str_eq(method_of(WEAN_INHERIT_ALL | WEAN_NO_SHARED_MEMORY),
+	                 "clone3copy");
 }
 END_TEST
 

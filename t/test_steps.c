@@ -1,5 +1,5 @@
-/* test_steps.c - each step of a start fails once, by itself or by a death on the way:
-   stage, index and errno are right and nothing is left behind. */
+/* test_steps.c - each step of a start fails once: stage, index and errno are right and
+   nothing is left behind. */
 #define _GNU_SOURCE
 #include "spawning.h"
 
@@ -57,7 +57,8 @@ START_TEST(a_report_page_that_cannot_be_had_is_told)
 	struct wean_options opt = { .flags = WEAN_NO_SHARED_MEMORY };
 	struct wean_child child;
 
-	ck_assert_int_eq(spawn_under(RLIMIT_AS, 1, &child, KID("exit", "0"), &opt), ENOMEM);
+	ck_assert_int_eq(spawn_under(RLIMIT_AS, 1, &child, KID("exit", "0"), &opt),
+	                 ENOMEM);
 	ck_assert_int_eq(child.stage, WEAN_STAGE_MEMORY);
 	ck_assert_int_eq(child.index, -1);
 	assert_holds_nothing(&child);
@@ -161,7 +162,7 @@ END_TEST
 
 /* ---- descriptors, files ---- */
 
-START_TEST(a_rotation_of_every_number_there_is_has_none_to_turn_by)
+START_TEST(a_rotation_of_every_number_has_none_to_turn_by)
 {
 	enum { N = 16 };
 	struct wean_fd fds[N];
@@ -179,8 +180,8 @@ START_TEST(a_rotation_of_every_number_there_is_has_none_to_turn_by)
 	ck_assert_int_eq(child.stage, WEAN_STAGE_FD);
 	ck_assert_int_eq(child.index, -1);
 	assert_holds_nothing(&child);
-	ck_assert_int_eq(spawn_under(RLIMIT_NOFILE, N + 1, &child, KID("exit", "6"), &opt),
-	                 0);
+	ck_assert_int_eq(spawn_under(RLIMIT_NOFILE, N + 1, &child, KID("exit", "6"),
+	                             &opt), 0);
 	ck_assert_int_eq(finish(&child).code, 6);
 }
 END_TEST
@@ -240,7 +241,8 @@ START_TEST(a_file_that_cannot_be_opened_is_told_by_its_index)
 		for (int w = 0; w < WAYS; w++) {
 			opt.flags = way(w);
 			refused_as(&child, bad_files[i].path, KID("exit", "0"), &opt,
-			           (struct refusal){ bad_files[i].error, WEAN_STAGE_OPEN, 1 });
+			           (struct refusal){ bad_files[i].error, WEAN_STAGE_OPEN,
+			                             1 });
 			ck_assert_int_eq(unlink("before"), 0);
 			ck_assert_int_eq(access("after", F_OK), -1);
 		}
@@ -250,8 +252,8 @@ END_TEST
 
 START_TEST(dev_null_that_cannot_be_opened_is_told_by_its_index)
 {
-	struct wean_options opt = { .err = WEAN_NULL, .in = WEAN_CLOSED, .out = WEAN_CLOSED,
-	                            .flags = way(_i) };
+	struct wean_options opt = { .err = WEAN_NULL, .in = WEAN_CLOSED,
+	                            .out = WEAN_CLOSED, .flags = way(_i) };
 	struct wean_options lost = { .in = WEAN_CLOSED, .flags = way(_i) };
 	struct wean_child child;
 
@@ -384,71 +386,6 @@ START_TEST(a_caller_whose_directory_is_gone_starts_children)
 }
 END_TEST
 
-/* ---- killed on the way ---- */
-
-START_TEST(a_child_killed_while_it_opens_a_file_is_an_error)
-{
-	struct wean_child child;
-	struct trap trap;
-
-	if (!trap_set(&trap, "held", act_kill))
-		SKIP("no leases on %s", scratch);
-	const struct wean_fd fds[] = {
-		{ .kind = WEAN_NULL, .target = 7 },
-		{ .kind = WEAN_OPEN, .target = 8, .path = trap.path },
-		{ .kind = WEAN_NULL, .target = 9 },
-	};
-	struct wean_options opt = { .fds = fds, .nfds = 3, .in = WEAN_PIPE,
-	                            .flags = way(_i) };
-	refused_in(&trap, &child, KID("exit", "0"), &opt,
-	           (struct refusal){ ECANCELED, WEAN_STAGE_OPEN, 1 });
-}
-END_TEST
-
-START_TEST(a_child_killed_while_it_executes_is_an_error)
-{
-	struct wean_child child;
-	struct trap trap;
-
-	if (!trap_set(&trap, "program", act_kill))
-		SKIP("no leases on %s", scratch);
-	char *list[] = { "/absent", trap.path, "/absent", NULL };
-	struct wean_options opt = { .candidates = list, .flags = way(_i) };
-	refused_in(&trap, &child, KID("exit", "0"), &opt,
-	           (struct refusal){ ECANCELED, WEAN_STAGE_EXEC, 1 });
-}
-END_TEST
-
-/* SIGTERM has a handler here: it must not run in the child. */
-START_TEST(a_signal_that_comes_during_the_start_kills_before_the_program)
-{
-	struct wean_child child;
-	struct trap trap;
-
-	handle(SIGTERM, on_tick);
-	if (!trap_set(&trap, "opened", act_term))
-		SKIP("no leases on %s", scratch);
-	const struct wean_fd fd = { .kind = WEAN_OPEN, .target = 8, .path = trap.path };
-	struct wean_options opt = { .fds = &fd, .nfds = 1, .flags = way(_i) };
-	refused_in(&trap, &child, KID("exit", "0"), &opt,
-	           (struct refusal){ ECANCELED, WEAN_STAGE_SIGNALS, -1 });
-	ck_assert_int_eq(ticks, 0);
-}
-END_TEST
-
-START_TEST(a_child_that_was_held_and_let_go_starts)
-{
-	struct trap trap;
-
-	if (!trap_set(&trap, "free", act_nothing))
-		SKIP("no leases on %s", scratch);
-	char *argv[] = { trap.path, "exit", "9", NULL };
-	struct wean_options opt = { .flags = way(_i) };
-	ck_assert_int_eq(run(argv, &opt), 9);
-	trap_sprung(&trap);
-}
-END_TEST
-
 /* ------------------------------------------------------------------------- */
 
 static Suite *steps_suite(void)
@@ -457,36 +394,32 @@ static Suite *steps_suite(void)
 	TCase *t = tcase_create("before the launch");
 
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
-	tcase_add_loop_test(t, a_request_that_does_not_fit_into_memory_is_refused, 0, WAYS);
+	tcase_add_loop_test(t, a_request_that_does_not_fit_into_memory_is_refused, 0,
+	                    WAYS);
 	tcase_add_test(t, a_report_page_that_cannot_be_had_is_told);
 	tcase_add_loop_test(t, a_pipe_that_cannot_be_made_is_told_by_its_index, 0, WAYS);
 	tcase_add_loop_test(t, without_a_number_for_the_pidfd_a_child_starts_all_the_same,
 	                    0, WAYS);
 	tcase_add_loop_test(t, where_a_pidfd_is_needed_its_lack_is_an_error, 0, WAYS);
-	tcase_add_loop_test(t, a_shortage_of_processes_is_told_and_not_remembered, 0, WAYS);
+	tcase_add_loop_test(t, a_shortage_of_processes_is_told_and_not_remembered, 0,
+	                    WAYS);
 	suite_add_tcase(s, t);
 
 	t = tcase_create("in the child");
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
-	tcase_add_loop_test(t, a_rotation_of_every_number_there_is_has_none_to_turn_by, 0,
+	tcase_add_loop_test(t, a_rotation_of_every_number_has_none_to_turn_by, 0,
 	                    WAYS);
 	tcase_add_test(t, a_file_that_cannot_be_opened_is_told_by_its_index);
-	tcase_add_loop_test(t, dev_null_that_cannot_be_opened_is_told_by_its_index, 0, WAYS);
+	tcase_add_loop_test(t, dev_null_that_cannot_be_opened_is_told_by_its_index, 0,
+	                    WAYS);
 	tcase_add_loop_test(t, a_directory_that_cannot_be_entered_is_told, 0, WAYS);
 	tcase_add_loop_test(t, a_descriptor_that_is_no_directory_is_told, 0, WAYS);
 	tcase_add_loop_test(t, a_child_starts_where_it_was_told, 0, WAYS);
-	tcase_add_loop_test(t, dirfd_may_be_a_number_that_becomes_something_else, 0, WAYS);
+	tcase_add_loop_test(t, dirfd_may_be_a_number_that_becomes_something_else, 0,
+	                    WAYS);
 	tcase_add_loop_test(t, a_caller_whose_directory_is_gone_starts_children, 0, WAYS);
 	suite_add_tcase(s, t);
 
-	t = tcase_create("killed");
-	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
-	tcase_add_loop_test(t, a_child_killed_while_it_opens_a_file_is_an_error, 0, WAYS);
-	tcase_add_loop_test(t, a_child_killed_while_it_executes_is_an_error, 0, WAYS);
-	tcase_add_loop_test(t, a_signal_that_comes_during_the_start_kills_before_the_program,
-	                    0, WAYS);
-	tcase_add_loop_test(t, a_child_that_was_held_and_let_go_starts, 0, WAYS);
-	suite_add_tcase(s, t);
 	return s;
 }
 

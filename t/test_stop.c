@@ -56,7 +56,7 @@ START_TEST(sigterm_is_enough_for_most)
 }
 END_TEST
 
-START_TEST(who_handles_sigterm_leaves_with_a_status_of_its_own)
+START_TEST(who_handles_sigterm_leaves_with_its_own_status)
 {
 	struct wean_child child;
 	struct wean_status status;
@@ -277,9 +277,9 @@ START_TEST(what_a_leader_leaves_behind_has_the_rest_of_the_grace)
 		SKIP("this kernel can't ask about a group whose number is given up");
 	opt.err = WEAN_PIPE;
 	adopt_orphans();
-	start(&child, KID("on", "15", "9", "200", "--then", "fork-hold", "600000", "--then",
-	                  "on", "15", "3", "--then", "say", "2", "ready", "--then",
-	                  "pause"), &opt);
+	start(&child, KID("on", "15", "9", "200", "--then", "fork-hold", "600000",
+	                  "--then", "on", "15", "3", "--then", "say", "2", "ready",
+	                  "--then", "pause"), &opt);
 	orphan_watch(&held, read_pid(child.out));
 	await_ready(child.err);
 	struct wean_status status = stop(&child, LONG);
@@ -329,7 +329,9 @@ static void *await_stopped(void *arg)
 	struct wean_status status;
 	int error = wean_wait(arg, -1, &status);
 
-	return error || status.kind != WEAN_SIGNALED || status.value != SIGTERM ? NULL : arg;
+	if (error || status.kind != WEAN_SIGNALED || status.value != SIGTERM)
+		return NULL;
+	return arg;
 }
 
 START_TEST(who_joined_a_group_does_not_take_it_along)
@@ -415,7 +417,7 @@ END_TEST
 static void add_all(TCase *t)
 {
 	tcase_add_loop_test(t, sigterm_is_enough_for_most, 0, KINDS);
-	tcase_add_loop_test(t, who_handles_sigterm_leaves_with_a_status_of_its_own, 0, KINDS);
+	tcase_add_loop_test(t, who_handles_sigterm_leaves_with_its_own_status, 0, KINDS);
 	tcase_add_loop_test(t, who_ignores_sigterm_is_killed_after_the_grace, 0, KINDS);
 	tcase_add_loop_test(t, without_grace_it_is_killed_at_once, 0, KINDS);
 	tcase_add_loop_test(t, who_is_stopped_is_woken_to_end, 0, KINDS);
@@ -423,7 +425,8 @@ static void add_all(TCase *t)
 	tcase_add_test(t, a_struct_without_a_child_cannot_be_stopped);
 	tcase_add_test(t, what_may_not_be_killed_is_not_waited_for_without_end);
 	tcase_add_loop_test(t, the_group_ends_with_its_leader, 0, 4);
-	tcase_add_loop_test(t, a_group_that_ignores_sigterm_is_killed_after_the_grace, 0, 4);
+	tcase_add_loop_test(t, a_group_that_ignores_sigterm_is_killed_after_the_grace, 0,
+	                    4);
 	tcase_add_loop_test(t, what_a_leader_left_behind_is_ended, 0, 12);
 	tcase_add_test(t, what_a_leader_leaves_behind_has_the_rest_of_the_grace);
 	tcase_add_loop_test(t, a_grandchild_in_a_session_of_its_own_survives, 0, 2);

@@ -244,7 +244,7 @@ int wean_wait_all(struct wean_child children[], size_t n, int timeout_ms,
                   struct wean_status statuses[]);
 
 /* Sends a signal; sig 0 only asks.  ESRCH once the child was waited for: with a
-   pidfd (Linux 5.3) it never reaches another process.  With one it may be
+   pidfd (Linux 5.2) it never reaches another process.  With one it may be
    called in a signal handler. */
 int wean_kill(const struct wean_child *child, int sig);
 
@@ -255,8 +255,8 @@ int wean_kill(const struct wean_child *child, int sig);
 int wean_kill_group(const struct wean_child *child, int sig);
 
 /* Ends the child and the group that it leads: SIGTERM and SIGCONT, up to grace_ms
-   for it and what it leaves behind in its group, SIGKILL to what is left; then
-   reaps it.  grace_ms 0: SIGKILL at once.  ETIMEDOUT: it is not over one second
+   for it and, since Linux 6.9, for what it leaves behind in its group, SIGKILL to
+   what is left; then reaps it.  grace_ms 0: SIGKILL at once.  ETIMEDOUT: it is not over one second
    after SIGKILL. */
 int wean_stop(struct wean_child *child, int grace_ms, struct wean_status *status);
 

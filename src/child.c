@@ -181,7 +181,7 @@ go_to_foreground(struct child *c)
 	if ((r = wean_sys_set_close_on_exec(tty, 1)) < 0 || (r = wean_sys_foreground(tty)) < 0)
 		return -r;
 	c->foreground = r;
-	return positive(wean_sys_set_foreground(tty, wean_sys_getpgrp()));
+	return positive(wean_sys_set_foreground(tty, wean_sys_getpgid(0)));
 }
 
 static void
@@ -210,7 +210,7 @@ forget_stops(void)
 static int
 set_mask(struct child *c)
 {
-	if (has(c, WEAN_CONTROL_TTY | WEAN_FOREGROUND | WEAN_JOIN_GROUP))
+	if (plan_may_be_stopped(c->plan))
 		forget_stops();
 	return positive(wean_sys_set_mask(&c->plan->mask));
 }
@@ -229,14 +229,15 @@ goes_past(int error)
 static int
 execute_by_shell(const struct plan *p, char *path)
 {
-	char **argv = p->shell_argv;
+	char **argv = p->shell_argv, *dashes = argv[1];
+	int skip = *path != '-', r;
 
 	argv[2] = path;
-	if (*path != '-') {
+	if (skip)
 		argv[1] = argv[0];
-		argv++;
-	}
-	return positive(wean_sys_exec(argv[0], argv, p->env));
+	r = wean_sys_exec(argv[0], argv + skip, p->env);
+	argv[1] = dashes;
+	return positive(r);
 }
 
 enum { BUSY_TRIES = 20, BUSY_US = 50 };

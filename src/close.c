@@ -84,17 +84,16 @@ wean_close_except(int low, const int *keep, size_t n)
 		return EINVAL;
 	for (;;) {
 		struct fd_numbers kept = { w.number, 0 };
-		int last = INT_MAX;
+		unsigned last = CLOSE_TO_THE_END;
 
 		take_lowest(&w, low, keep, n);
 		kept.n = w.n;
-		if (w.n == WINDOW)
-			last = w.number[WINDOW - 1];
-		error = wean_close_others((unsigned)low, last == INT_MAX ? ~0U : (unsigned)last,
-		                          &kept, buf, sizeof buf, &rung);
-		if (error || last == INT_MAX)
+		if (w.n == WINDOW && w.number[WINDOW - 1] < INT_MAX)
+			last = (unsigned)w.number[WINDOW - 1];
+		error = wean_close_others((unsigned)low, last, &kept, buf, sizeof buf, &rung);
+		if (error || last == CLOSE_TO_THE_END)
 			return error;
-		low = last + 1;
+		low = (int)last + 1;
 	}
 }
 

@@ -44,4 +44,14 @@ wean_handle_state(const struct wean_child *child)
    a negative errno. */
 int wean_child_is_over(const struct wean_child *child);
 
+/* Pauses for `left` ms at most, < 0 without end, until something may have changed: what a
+   poll or a sleep answers.  *nap is 0 to begin with. */
+int wean_child_pause(int pidfd, int left, int *nap);
+
+static inline int
+wean_handle_wants_eintr(const struct wean_child *child)
+{
+	return (wean_handle_const(child)->flags & HANDLE_EINTR) != 0;
+}
+
 #endif

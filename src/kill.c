@@ -12,8 +12,8 @@ kill_by_number(const struct wean_child *child, int number, int sig)
 
 	if (number == 0 || number == -1)
 		return -ESRCH; /* to kill(2) that is everybody */
-	if (!(wean_handle_const(child)->flags & HANDLE_STRANGER)
-	    && wean_sys_wait(child->pidfd, child->pid, flags, NULL) == -ECHILD)
+	if (wean_sys_wait(child->pidfd, child->pid, flags, NULL) == -ECHILD
+	    && wean_child_is_over(child) != 0)
 		return -ESRCH;
 	return wean_sys_kill(number, sig);
 }

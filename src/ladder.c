@@ -26,7 +26,7 @@ remember_refused(enum rung rung)
 	atomic_fetch_or_explicit(&refused_rungs, 1 << rung, memory_order_relaxed);
 }
 
-static int
+static enum answer
 recall(atomic_int *what, enum answer (*ask)(struct launch *), struct launch *l)
 {
 	int answer = atomic_load_explicit(what, memory_order_relaxed);
@@ -36,7 +36,7 @@ recall(atomic_int *what, enum answer (*ask)(struct launch *), struct launch *l)
 		if (answer != ANSWER_UNKNOWN)
 			atomic_store_explicit(what, answer, memory_order_relaxed);
 	}
-	return answer == ANSWER_YES;
+	return (enum answer)answer;
 }
 
 static enum answer
@@ -45,7 +45,7 @@ ask_memory(struct launch *l)
 	return wean_probe_memory(l->scratch->stack, sizeof l->scratch->stack);
 }
 
-static int
+static enum answer
 clone_shares_memory(struct launch *l)
 {
 	return recall(&memory_is_shared, ask_memory, l);
@@ -57,7 +57,7 @@ ask_cut(struct launch *l)
 	int (*start)(const struct sys_clone *) = wean_sys_clone3;
 
 	if (is_refused(RUNG_CLONE3)) {
-		if (!clone_shares_memory(l))
+		if (clone_shares_memory(l) != ANSWER_YES)
 			return ANSWER_UNKNOWN;
 		start = wean_sys_clone;
 	}
@@ -69,7 +69,7 @@ wean_ladder_table(struct launch *l)
 {
 	if ((l->plan->opt->flags & WEAN_INHERIT_ALL)
 	    || atomic_load_explicit(&cannot_unshare, memory_order_relaxed)
-	    || !recall(&cuts_cleanly, ask_cut, l))
+	    || recall(&cuts_cleanly, ask_cut, l) != ANSWER_YES)
 		return TABLE_COPIED;
 	return TABLE_CUT_LOW;
 }
@@ -150,7 +150,7 @@ start(struct launch *l, int (*how)(const struct sys_clone *), unsigned long long
 static int
 start_clone3(struct launch *l)
 {
-	unsigned long long sleep = may_be_stopped(l->plan) ? SYS_ALIVE : SYS_VFORK;
+	unsigned long long sleep = plan_may_be_stopped(l->plan) ? SYS_ALIVE : SYS_VFORK;
 
 	l->alive = 1;
 	return start(l, wean_sys_clone3,
@@ -160,7 +160,10 @@ start_clone3(struct launch *l)
 static int
 start_clone(struct launch *l)
 {
-	if (!clone_shares_memory(l))
+	enum answer shares = clone_shares_memory(l);
+
+	l->unsure = shares == ANSWER_UNKNOWN;
+	if (shares != ANSWER_YES)
 		return -ENOSYS;
 	return start(l, wean_sys_clone, SYS_VM | SYS_VFORK | SYS_PIDFD | shared_table(l));
 }
@@ -212,7 +215,7 @@ static const struct rung_of {
 static int
 serves(const struct rung_of *r, const struct plan *p)
 {
-	return !(r->shares && needs_copy(p)) && !(r->sleeps && may_be_stopped(p))
+	return !(r->shares && needs_copy(p)) && !(r->sleeps && plan_may_be_stopped(p))
 	    && !is_refused(r->rung);
 }
 
@@ -289,10 +292,12 @@ wean_ladder_climb(struct launch *l)
 		if (!serves(&ladder[i], l->plan))
 			continue;
 		l->rung = ladder[i].rung;
+		l->unsure = 0;
 		pid = try_rung(l, i);
 		if (pid >= 0 || wean_is_shortage(-pid) || l->hopeless || l->rung == RUNG_FORK)
 			break;
-		remember_refused(l->rung);
+		if (!l->unsure)
+			remember_refused(l->rung);
 	}
 	return pid;
 }

@@ -14,17 +14,10 @@ struct launch {
 	int pid, pidfd;
 	int exit_signal;    /* 0: an exec makes SIGCHLD of it */
 	int wake;           /* our end of the pipe by which a fork tells */
+	int unsure;         /* the rung was not tried, for a question that has no answer now */
 	int hopeless;       /* no other rung can give what is needed */
 	int alive;          /* 0 once a child that we do not sleep for has executed */
 };
-
-/* By a key that is pressed at the terminal, before its exec: a parent that sleeps as
-   vfork's does could not wake it up again. */
-static inline int
-may_be_stopped(const struct plan *p)
-{
-	return (p->opt->flags & (WEAN_CONTROL_TTY | WEAN_FOREGROUND | WEAN_JOIN_GROUP)) != 0;
-}
 
 static inline int
 needs_pidfd(const struct plan *p)

@@ -516,7 +516,6 @@ settle(struct command *c)
 	struct wean_options *o = &c->opt;
 
 	check_descriptors(c);
-
 	o->fds = c->fds;
 	o->limits = c->limits;
 	o->env_edit = c->nedits ? c->env_edit : NULL;
@@ -630,6 +629,7 @@ start(const struct command *c)
 	sigaddset(&passed, SIGTERM);
 	sigaddset(&passed, SIGHUP);
 	sigprocmask(SIG_BLOCK, &passed, &old);
+	signal(SIGCHLD, SIG_DFL); /* ignored, it would cost us the status */
 	error = wean_spawn(&child, c->argv, &c->opt);
 	if (!error)
 		pass_signals(c);

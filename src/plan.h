@@ -117,4 +117,12 @@ plan_take(struct plan *p, size_t n, size_t size)
 	return wean_arena_take(&p->arena, n, size);
 }
 
+/* By a key that is pressed at the terminal, before its exec: a parent that sleeps as
+   vfork's does could not wake it up again. */
+static inline int
+plan_may_be_stopped(const struct plan *p)
+{
+	return (p->opt->flags & (WEAN_CONTROL_TTY | WEAN_FOREGROUND | WEAN_JOIN_GROUP)) != 0;
+}
+
 #endif

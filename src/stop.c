@@ -12,17 +12,13 @@ leads(const struct wean_child *child)
 	return (wean_handle_const(child)->flags & HANDLE_LEADS) != 0;
 }
 
-static int
-wants_eintr(const struct wean_child *child)
-{
-	return (wean_handle_const(child)->flags & HANDLE_EINTR) != 0;
-}
-
-/* A group that was found is the child's too. */
+/* A leader may have moved to another group, and left its own to others. */
 static void
 signal_all(const struct wean_child *child, int sig)
 {
-	if (!leads(child) || wean_kill_group(child, sig) != 0)
+	int led = leads(child) && wean_kill_group(child, sig) == 0;
+
+	if (!led || wean_sys_getpgid(child->pid) != child->pid)
 		wean_kill(child, sig);
 }
 
@@ -30,16 +26,12 @@ signal_all(const struct wean_child *child, int sig)
 static int
 await_end(const struct wean_child *child, long long deadline)
 {
-	long long left;
+	int nap = 0, left;
 
-	while (wean_child_is_over(child) == 0 && (left = deadline - wean_sys_now_ms()) > 0) {
-		int r = child->pidfd >= 0 ? wean_sys_readable(child->pidfd, (int)left) : 0;
-
-		if (r != -EINTR && r <= 0)
-			r = wean_sys_sleep_us(1000L * (left < NAP_MS ? (long)left : NAP_MS));
-		if (r == -EINTR && wants_eintr(child))
+	while (wean_child_is_over(child) == 0 && (left = wean_sys_left(deadline)) != 0)
+		if (wean_child_pause(child->pidfd, left, &nap) == -EINTR
+		    && wean_handle_wants_eintr(child))
 			return EINTR;
-	}
 	return 0;
 }
 
@@ -53,7 +45,7 @@ await_group(struct wean_child *child, long long deadline)
 	    || wean_wait(child, 0, NULL) != 0)
 		return 0;
 	while (wean_kill_group(child, 0) == 0 && wean_sys_now_ms() < deadline)
-		if (wean_sys_sleep_us(1000L * NAP_MS) == -EINTR && wants_eintr(child))
+		if (wean_sys_sleep_us(1000L * NAP_MS) == -EINTR && wean_handle_wants_eintr(child))
 			return EINTR;
 	return 0;
 }

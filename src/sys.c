@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -270,20 +271,23 @@ wean_sys_file_at(int dir, const char *path, struct sys_file *file)
 	return file_of(dir, path, 0, file);
 }
 
-/* Of the kernel's struct statfs the type comes first, as a long but on s390; it is longer
-   nowhere.  libc's own function would be bound to in the child. */
+/* libc's own function would be bound to in the child. */
 static int
-is_file_system(int fd, long magic)
+is_file_system(int fd, unsigned long magic)
 {
-	union { long type; char room[256]; } fs;
 #ifdef SYS_fstatfs64
-	enum { SIZE = 84 };
-	int r = ICALL(SYS_fstatfs64, fd, SIZE, &fs);
-#else
-	int r = ICALL(SYS_fstatfs, fd, &fs);
-#endif
+	/* Of 84 or 88 bytes, by the alignment of a 64-bit number; the type comes first. */
+	union { uint32_t type; char room[88]; } fs;
+	int r = ICALL(SYS_fstatfs64, fd, 84, &fs);
 
+	if (r == -EINVAL)
+		r = ICALL(SYS_fstatfs64, fd, 88, &fs);
 	return r == 0 && fs.type == magic;
+#else
+	struct statfs fs;
+
+	return ICALL(SYS_fstatfs, fd, &fs) == 0 && (unsigned long)fs.f_type == magic;
+#endif
 }
 
 int
@@ -445,9 +449,9 @@ wean_sys_setpgid(int pgid)
 }
 
 int
-wean_sys_getpgrp(void)
+wean_sys_getpgid(int pid)
 {
-	return ICALL(SYS_getpgid, 0);
+	return ICALL(SYS_getpgid, pid);
 }
 
 int
@@ -628,7 +632,7 @@ wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *status)
 	r = -EINVAL;
 	if (pidfd >= 0)
 		r = ICALL(SYS_waitid, PIDFD_ID, pidfd, &si, options, &use);
-	if (r == -EINVAL)
+	if (r < 0 && wean_sys_not_here(-r))
 		r = ICALL(SYS_waitid, P_PID, pid, &si, options, &use);
 	if (r < 0 || si.si_pid == 0)
 		return r;

@@ -61,6 +61,7 @@ int wean_sys_getpid(void);
 int wean_sys_gettid(void);
 int wean_sys_children_elsewhere(void);
 int wean_sys_getppid(void);
+int wean_sys_getpgid(int pid);
 int wean_sys_exec(const char *path, char *const argv[], char *const envp[]);
 _Noreturn void wean_sys_exit(int value);
 int wean_sys_chdir(const char *path);
@@ -85,7 +86,6 @@ int wean_sys_no_new_privs(void);
 int wean_sys_control_tty(int tty);
 int wean_sys_foreground(int tty);            /* the group */
 int wean_sys_set_foreground(int tty, int group);
-int wean_sys_getpgrp(void);
 
 /* CLONE_* of the kernel. */
 #define SYS_VM            0x00000100ULL
@@ -156,7 +156,8 @@ int wean_sys_await_zero(const int *word, int timeout_ms); /* 1: it is 0 */
 
 int wean_sys_clone(const struct sys_clone *);        /* libc's */
 long long wean_sys_now_ms(void);
-long long wean_sys_deadline(int timeout_ms);          /* of the same clock */
+long long wean_sys_deadline(int timeout_ms);         /* < 0: never */
+int wean_sys_left(long long deadline);               /* in ms, for one call; -1: for ever */
 void *wean_sys_shared_page(void);                    /* NULL: no memory */
 void wean_sys_drop_page(void *page);
 int wean_sys_secure(void);                           /* a set-uid program runs */

@@ -1,6 +1,7 @@
 /* What is done by libc, or for the caller alone: no child comes here. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -43,7 +44,18 @@ wean_sys_now_ms(void)
 long long
 wean_sys_deadline(int timeout_ms)
 {
-	return wean_sys_now_ms() + timeout_ms + 1;
+	return timeout_ms < 0 ? LLONG_MAX : wean_sys_now_ms() + timeout_ms + (timeout_ms > 0);
+}
+
+int
+wean_sys_left(long long deadline)
+{
+	long long left;
+
+	if (deadline == LLONG_MAX)
+		return -1;
+	left = deadline - wean_sys_now_ms();
+	return left <= 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
 }
 
 enum { PAGE = 4096 };

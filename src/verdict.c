@@ -37,8 +37,8 @@ enum { LOOK_MS = 10 };
 static int
 await_exec(struct launch *l)
 {
-	if (may_be_stopped(l->plan) && l->rung == RUNG_CLONE3)
-		while (!wean_sys_await_zero(&l->alive, LOOK_MS))
+	if (plan_may_be_stopped(l->plan) && l->rung == RUNG_CLONE3)
+		while (!wean_sys_await_zero(&l->alive, LOOK_MS) && !is_dead(l))
 			let_go_on(l);
 	return died_unborn(l, 0) == 1;
 }

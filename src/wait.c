@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 #include "handle.h"
@@ -54,18 +53,23 @@ recall(const struct handle *h, struct wean_status *s)
 
 /* ---- looking ---- */
 
-/* Of a process that is no child of ours, waiting says ECHILD from the beginning. */
+/* Whether a process is over that this one can't wait for: a stranger, one that was
+   reaped, and in a forked copy of the host every child.  Without a pidfd the number of
+   one that was reaped may be another's already. */
 static int
-stranger_is_over(const struct wean_child *child)
+is_gone(const struct wean_child *child)
 {
-	int fd = child->pidfd >= 0 ? child->pidfd : wean_sys_pidfd_open(child->pid, 0);
-	int over;
+	int fd = child->pidfd, over;
 
+	if (fd >= 0)
+		return wean_sys_readable(fd, 0) == 1;
+	if (!(wean_handle_const(child)->flags & HANDLE_STRANGER))
+		return 1;
+	fd = wean_sys_pidfd_open(child->pid, 0);
 	if (fd < 0)
 		return wean_sys_kill(child->pid, 0) == -ESRCH;
 	over = wean_sys_readable(fd, 0) == 1;
-	if (fd != child->pidfd)
-		wean_sys_close(fd);
+	wean_sys_close(fd);
 	return over;
 }
 
@@ -76,23 +80,27 @@ wean_child_is_over(const struct wean_child *child)
 
 	if (wean_handle_state(child) == HANDLE_OVER)
 		return 1; /* its number may be another's */
-	if (wean_handle_const(child)->flags & HANDLE_STRANGER)
-		return stranger_is_over(child);
 	r = wean_sys_wait(child->pidfd, child->pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, NULL);
-	return r == -ECHILD ? 1 : r;
+	return r == -ECHILD ? is_gone(child) : r;
 }
 
-/* A child that can't be waited for any more is told of a moment later: it answers, but
-   without its status, as long as it is on its way out, and once ESRCH in between. */
+enum { ASK_TIMES = 100, ASK_US = 50 };
+
+/* A child that was reaped a moment ago is told of a moment later: it answers, but without
+   its status, as long as it is on its way out, and once ESRCH in between. */
 static int
 ask_kernel(int pidfd, struct wean_status *s)
 {
 	int r, gone = 0;
 
-	while ((r = wean_sys_pidfd_status(pidfd, s)) == 0 || (r == -ESRCH && gone++ == 0))
+	for (int i = 0; i < ASK_TIMES; i++) {
+		r = wean_sys_pidfd_status(pidfd, s);
+		if (r == 1 || (r < 0 && (r != -ESRCH || gone++ > 0)))
+			return r;
 		if (r == 0)
-			wean_sys_sleep_us(50);
-	return r;
+			wean_sys_sleep_us(ASK_US);
+	}
+	return 0;
 }
 
 /* Who reaped it instead of us may have been a handler of the host's, or the kernel
@@ -102,7 +110,7 @@ reaped_by_another(const struct wean_child *child, struct wean_status *s)
 {
 	int stranger = wean_handle_const(child)->flags & HANDLE_STRANGER;
 
-	if (stranger && !stranger_is_over(child))
+	if (!is_gone(child))
 		return 0;
 	if (!stranger && child->pidfd >= 0 && ask_kernel(child->pidfd, s) == 1)
 		return 1;
@@ -149,30 +157,10 @@ collect(struct wean_child *child)
 
 /* ---- waiting ---- */
 
-#define FOR_EVER LLONG_MAX
-
-static long long
-deadline_of(int timeout_ms)
-{
-	return timeout_ms < 0 ? FOR_EVER : wean_sys_deadline(timeout_ms);
-}
-
-/* For one call: -1 for ever, 0 when the time is over. */
-static int
-time_left(long long deadline)
-{
-	long long left;
-
-	if (deadline == FOR_EVER)
-		return -1;
-	left = deadline - wean_sys_now_ms();
-	return left > 0 ? (int)left : 0;
-}
-
 /* Until something may have changed.  A pidfd tells the moment, and is readable already
    while a tracer still keeps the end to itself: then, and without one, naps. */
-static int
-pause_for(int pidfd, int left, int *nap)
+int
+wean_child_pause(int pidfd, int left, int *nap)
 {
 	int r;
 
@@ -190,8 +178,8 @@ wait_until(struct wean_child *child, int pidfd, long long deadline, int eintr)
 {
 	int nap = 0, error, left;
 
-	while ((error = collect(child)) == ETIMEDOUT && (left = time_left(deadline)) != 0)
-		if (pause_for(pidfd, left, &nap) == -EINTR && eintr)
+	while ((error = collect(child)) == ETIMEDOUT && (left = wean_sys_left(deadline)) != 0)
+		if (wean_child_pause(pidfd, left, &nap) == -EINTR && eintr)
 			return EINTR;
 	return error;
 }
@@ -212,7 +200,7 @@ block(struct wean_child *child)
 static int
 wait_running(struct wean_child *child, int timeout_ms, int eintr)
 {
-	long long deadline = deadline_of(timeout_ms);
+	long long deadline = wean_sys_deadline(timeout_ms);
 	int error, pidfd;
 
 	error = timeout_ms < 0 && !eintr ? block(child) : collect(child);
@@ -241,23 +229,17 @@ wait_for(struct wean_child *child, int timeout_ms, struct wean_status *status, i
 	return error;
 }
 
-static int
-wants_eintr(const struct wean_child *child)
-{
-	return wean_handle_const(child)->flags & HANDLE_EINTR;
-}
-
 int
 wean_wait(struct wean_child *child, int timeout_ms, struct wean_status *status)
 {
-	return child ? wait_for(child, timeout_ms, status, wants_eintr(child)) : EINVAL;
+	return child ? wait_for(child, timeout_ms, status, wean_handle_wants_eintr(child)) : EINVAL;
 }
 
 int
 wean_wait_all(struct wean_child children[], size_t n, int timeout_ms,
               struct wean_status statuses[])
 {
-	long long deadline = deadline_of(timeout_ms);
+	long long deadline = wean_sys_deadline(timeout_ms);
 	int result = 0, eintr = 0;
 
 	if (n && !children)
@@ -265,9 +247,9 @@ wean_wait_all(struct wean_child children[], size_t n, int timeout_ms,
 	if (statuses && n)
 		memset(statuses, 0, n * sizeof statuses[0]);
 	for (size_t i = 0; i < n; i++)
-		eintr |= wants_eintr(&children[i]);
+		eintr |= wean_handle_wants_eintr(&children[i]);
 	for (size_t i = 0; i < n; i++) {
-		int error = wait_for(&children[i], result ? 0 : time_left(deadline),
+		int error = wait_for(&children[i], result ? 0 : wean_sys_left(deadline),
 		                     statuses ? &statuses[i] : NULL, eintr);
 
 		if (error && error != ESRCH && result == 0)

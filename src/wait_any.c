@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 
 #include "handle.h"
@@ -13,73 +12,81 @@ struct watch {
 	int wants_eintr;
 };
 
+static int
+runs(const struct wean_child *child)
+{
+	return wean_handle_state(child) == HANDLE_RUNS;
+}
+
+/* What poll saw nothing of need not be asked. */
+static int
+may_be_over(const struct watch *w, size_t i)
+{
+	return runs(&w->children[i])
+	    && (!w->polls || w->polls[i].fd < 0 || w->polls[i].revents);
+}
+
 /* 1 and *which, 0 when all still run, -ESRCH when nothing is left. */
 static int
 find_over(const struct watch *w, size_t *which)
 {
-	int r = -ESRCH;
+	int r = -ESRCH, over;
 
 	for (size_t i = 0; i < w->n; i++) {
-		int over;
-
-		if (wean_handle_state(&w->children[i]) != HANDLE_RUNS)
+		if (runs(&w->children[i]))
+			r = 0;
+		if (!may_be_over(w, i) || (over = wean_child_is_over(&w->children[i])) == 0)
 			continue;
-		over = wean_child_is_over(&w->children[i]);
-		if (over != 0) {
-			*which = i;
-			return over < 0 ? over : 1;
-		}
-		r = 0;
+		*which = i;
+		return over < 0 ? over : 1;
 	}
 	return r;
 }
 
+/* To begin with every child is worth a question. */
 static void
 watch_all(struct watch *w)
 {
 	w->naps = !w->polls;
 	for (size_t i = 0; i < w->n; i++) {
-		struct wean_child *c = &w->children[i];
-		int runs = wean_handle_state(c) == HANDLE_RUNS;
+		const struct wean_child *c = &w->children[i];
+		int fd = runs(c) ? c->pidfd : -1;
 
 		if (w->polls)
-			w->polls[i] = (struct sys_poll){ runs ? c->pidfd : -1, SYS_POLL_IN, 0 };
-		w->naps |= runs && c->pidfd < 0;
-		w->wants_eintr |= runs && (wean_handle(c)->flags & HANDLE_EINTR);
+			w->polls[i] = (struct sys_poll){ fd, SYS_POLL_IN, SYS_POLL_IN };
+		w->naps |= runs(c) && fd < 0;
+		w->wants_eintr |= runs(c) && wean_handle_wants_eintr(c);
 	}
 }
 
-enum { NAP = 10 };
+enum { NAP_MS = 10 };
 
+/* `kept_back`: something was readable and yet not over, since a tracer keeps the end to
+   itself.  More than RLIMIT_NOFILE cannot be polled. */
 static int
-pause_for(struct watch *w, int left)
+pause_for(const struct watch *w, int left, int kept_back)
 {
-	int nap = left < 0 || left > NAP ? NAP : left;
-	int r = -EINVAL;
+	int nap = left >= 0 && left < NAP_MS ? left : NAP_MS, r = -EINVAL;
 
+	if (kept_back)
+		wean_sys_sleep_us(1000);
 	if (w->polls)
 		r = wean_sys_poll(w->polls, w->n, w->naps ? nap : left);
-	/* More than RLIMIT_NOFILE can't be polled; and what is readable although it is not
-	   over is kept back by a tracer. */
-	if (r == -EINVAL || r > 0)
-		r = wean_sys_sleep_us(r > 0 ? 1000L : 1000L * nap);
-	return r;
+	return r == -EINVAL ? wean_sys_sleep_us(1000L * nap) : r;
 }
 
 static int
-wait_for_one(struct watch *w, int timeout_ms, size_t *which)
+wait_for_one(const struct watch *w, int timeout_ms, size_t *which)
 {
-	long long deadline = timeout_ms < 0 ? LLONG_MAX : wean_sys_deadline(timeout_ms);
-	int r, paused = 0;
+	long long deadline = wean_sys_deadline(timeout_ms);
+	int r, left, paused = 0;
 
 	while ((r = find_over(w, which)) == 0) {
-		long long left = timeout_ms < 0 ? -1 : deadline - wean_sys_now_ms();
-
-		if (timeout_ms >= 0 && left <= 0)
+		if ((left = wean_sys_left(deadline)) == 0)
 			return ETIMEDOUT;
 		if (paused == -EINTR && w->wants_eintr)
 			return EINTR;
-		paused = pause_for(w, (int)left);
+		paused = pause_for(w, left, paused > 0);
 	}
 	return r == 1 ? 0 : -r;
 }

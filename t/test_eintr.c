@@ -221,16 +221,16 @@ END_TEST
 
 /* ---- a handler in the middle of a look ---- */
 
-/* Every 20 microseconds: some come within a system call that does not block. */
+/* Every 50 microseconds: some come within a system call that does not block. */
 static void tick_fast(void)
 {
-	struct itimerval each = { { 0, 20 }, { 0, 20 } };
+	struct itimerval each = { { 0, 50 }, { 0, 50 } };
 
 	handle(SIGALRM, on_tick);
 	ck_assert_int_eq(setitimer(ITIMER_REAL, &each, NULL), 0);
 }
 
-enum { LOOKS = 4000 };
+enum { LOOKS = 500 };
 
 static void assert_only_looks(struct wean_child *child)
 {

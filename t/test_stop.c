@@ -414,9 +414,45 @@ END_TEST
 
 /* ------------------------------------------------------------------------- */
 
+static pid_t fork_mover(int tell)
+{
+	pid_t ours = getpgrp(), pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		signal(SIGTERM, SIG_DFL); /* Check's would end the whole test */
+		setpgid(0, 0);
+		pid_t left = fork();
+		if (left && (setpgid(0, ours) || write(tell, &left, sizeof left) < 0))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+/* And its own group lives on in another. */
+START_TEST(a_leader_that_moved_to_another_group_is_stopped_too)
+{
+	struct wean_child child;
+	int ends[2];
+	pid_t left;
+
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	pid_t pid = fork_mover(ends[1]);
+	ck_assert_int_eq(wean_adopt(&child, pid, WEAN_NEW_GROUP), 0);
+	ck_assert_int_eq(read(ends[0], &left, sizeof left), sizeof left);
+	struct wean_status status = stop(&child, _i ? 500 : 0);
+	ck_assert_int_eq(status.kind, WEAN_SIGNALED);
+	ck_assert_int_eq(status.value, _i ? SIGTERM : SIGKILL);
+	wean_release(&child);
+}
+END_TEST
+
 static void add_all(TCase *t)
 {
 	tcase_add_loop_test(t, sigterm_is_enough_for_most, 0, KINDS);
+	tcase_add_loop_test(t, a_leader_that_moved_to_another_group_is_stopped_too, 0, 2);
 	tcase_add_loop_test(t, who_handles_sigterm_leaves_with_its_own_status, 0, KINDS);
 	tcase_add_loop_test(t, who_ignores_sigterm_is_killed_after_the_grace, 0, KINDS);
 	tcase_add_loop_test(t, without_grace_it_is_killed_at_once, 0, KINDS);

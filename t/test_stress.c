@@ -4,6 +4,8 @@
 #define _GNU_SOURCE
 #include "waiting.h"
 
+#include <stdatomic.h>
+
 static int is_long(void)
 {
 	return getenv("WEAN_LONG") != NULL;
@@ -131,7 +133,7 @@ START_TEST(an_interval_timer_disturbs_nothing)
 }
 END_TEST
 
-static volatile sig_atomic_t done;
+static atomic_int done;
 
 /* To this process and its children, in whichever state they are. */
 static void *signal_group(void *arg)

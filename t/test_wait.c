@@ -211,6 +211,59 @@ END_TEST
 
 /* ---- the pidfd ---------------------------------------------------------- */
 
+START_TEST(a_pidfd_that_was_closed_but_left_in_the_struct_is_told)
+{
+	struct wean_child child;
+	struct wean_status s;
+	size_t which;
+
+	start_told(&child, KID("cat", "--then", "exit", "4"), 1);
+	close(child.pidfd);
+	ck_assert_int_eq(wean_wait(&child, 0, &s), EBADF);
+	ck_assert_int_eq(wean_wait(&child, -1, &s), EBADF);
+	ck_assert_int_eq(wean_wait_any(&child, 1, 0, &which), EBADF);
+	ck_assert_int_eq(wean_kill(&child, 0), EBADF);
+	child.pidfd = -1;
+	let_go(&child);
+	ck_assert_int_eq(wean_wait(&child, -1, &s), 0);
+	assert_exited(&s, 4);
+	wean_release(&child);
+}
+END_TEST
+
+static int in_a_copy(struct wean_child *child, int timeout_ms, int error, int kind)
+{
+	int status;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		struct wean_status s = { .kind = -1 };
+		_exit(wean_wait(child, timeout_ms, &s) != error || s.kind != kind);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+/* It can be waited for by its parent alone. */
+START_TEST(a_forked_copy_of_the_host_neither_hangs_nor_invents_a_status)
+{
+	struct wean_child child;
+	struct wean_status s;
+
+	start_told(&child, KID("cat", "--then", "exit", "4"), 1);
+	ck_assert_int_eq(in_a_copy(&child, 0, ETIMEDOUT, -1), 0);
+	ck_assert_int_eq(in_a_copy(&child, 20, ETIMEDOUT, -1), 0);
+	let_go(&child);
+	ck_assert_int_eq(waitid(P_PID, (id_t)child.pid, &(siginfo_t){ 0 }, WEXITED | WNOWAIT),
+	                 0);
+	ck_assert_int_eq(in_a_copy(&child, -1, 0, WEAN_UNKNOWN), 0);
+	ck_assert_int_eq(wean_wait(&child, 0, &s), 0);
+	assert_exited(&s, 4);
+	wean_release(&child);
+}
+END_TEST
+
 START_TEST(poll_finds_the_pidfd_readable_once_the_child_is_over)
 {
 	struct wean_child child;
@@ -246,6 +299,8 @@ static Suite *wait_suite(void)
 	tcase_add_loop_test(t, a_wait_ends_with_the_child, 0, 2);
 	tcase_add_test(t, without_any_descriptor_left_a_child_is_waited_for);
 	tcase_add_loop_test(t, a_handler_that_interrupts_changes_nothing, 0, 2);
+	tcase_add_test(t, a_pidfd_that_was_closed_but_left_in_the_struct_is_told);
+	tcase_add_test(t, a_forked_copy_of_the_host_neither_hangs_nor_invents_a_status);
 	tcase_add_test(t, poll_finds_the_pidfd_readable_once_the_child_is_over);
 	suite_add_tcase(s, t);
 	return s;

@@ -33,6 +33,7 @@ int main(int argc, char **argv)
 	struct wean_child child;
 	struct wean_status status;
 	pid_t pid;
+	int error;
 
 	if (argc != 2) {
 		fprintf(stderr, "usage: adopt seconds\n");
@@ -43,12 +44,19 @@ int main(int argc, char **argv)
 		fprintf(stderr, "adopt: there is no worker\n");
 		return 1;
 	}
-	if (wean_wait(&child, 1000, &status) == ETIMEDOUT)
-		wean_stop(&child, 1000, &status);
+	error = wean_wait(&child, 1000, &status);
+	if (error == ETIMEDOUT)
+		error = wean_stop(&child, 1000, &status);
 	wean_release(&child);
+	if (error) {
+		fprintf(stderr, "adopt: the worker does not end\n");
+		return 1;
+	}
 	if (status.kind == WEAN_EXITED)
 		printf("the worker left with %d\n", status.value);
-	else
+	else if (status.kind == WEAN_SIGNALED)
 		printf("the worker was killed by signal %d\n", status.value);
+	else
+		printf("the worker is over, reaped by another\n");
 	return 0;
 }

@@ -38,8 +38,10 @@ static int finish_one(size_t n)
 
 	if (wean_wait_any(children, n, -1, &which))
 		return -1;
-	wean_wait(&children[which], 0, &status);
-	printf("%d %s\n", status.code, commands[which]);
+	if (wean_wait(&children[which], 0, &status))
+		printf("? %s\n", commands[which]);
+	else
+		printf("%d %s\n", status.code, commands[which]);
 	fflush(stdout);
 	wean_release(&children[which]);
 	commands[which] = NULL;

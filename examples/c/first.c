@@ -9,6 +9,7 @@
  *    cannot run './missing': No such file or directory
  */
 #include <stdio.h>
+#include <string.h>
 #include <wean.h>
 
 int main(int argc, char **argv)
@@ -29,8 +30,12 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", text);
 		return 127;
 	}
-	wean_wait(&child, -1, &status);
+	error = wean_wait(&child, -1, &status);
 	wean_release(&child);
+	if (error) {
+		fprintf(stderr, "cannot wait: %s\n", strerror(error));
+		return 1;
+	}
 	if (status.kind == WEAN_EXITED)
 		printf("%s left with %d\n", argv[1], status.value);
 	else if (status.kind == WEAN_SIGNALED)

@@ -74,7 +74,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", text);
 		return 127;
 	}
-	wean_wait(&child, -1, &status);
+	error = wean_wait(&child, -1, &status);
 	wean_release(&child);
-	return status.code;
+	return error ? 1 : status.code;
 }

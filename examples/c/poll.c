@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 		return 127;
 	}
 	copy(&child);
-	wean_wait(&child, -1, &status);
+	error = wean_wait(&child, -1, &status);
 	wean_release(&child);
-	return status.code;
+	return error ? 1 : status.code;
 }

@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 	struct wean_child child;
 	struct wean_status status;
 	char text[512];
-	int error;
+	int error, unread;
 
 	if (argc < 3) {
 		fprintf(stderr, "usage: spawn directory program ...\n");
@@ -58,9 +58,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", text);
 		return 127;
 	}
-	error = number_lines(child.out);
+	unread = number_lines(child.out);
 	child.out = -1;
-	wean_wait(&child, -1, &status);
+	error = wean_wait(&child, -1, &status);
 	wean_release(&child);
-	return error ? error : status.code;
+	return unread || error ? 1 : status.code;
 }

@@ -118,8 +118,8 @@ START_TEST(a_descriptor_is_named)
 	static const char *const sentences[] = {
 		"cannot pass descriptor 777 as 9 (777 is not open): Bad file descriptor",
 		"cannot pass descriptor 778 as 778 (778 is not open): Bad file descriptor",
-		"cannot pass descriptor 2 as 2147483647 (2147483647 is above the limit): "
-		"Bad file descriptor",
+		("cannot pass descriptor 2 as 2147483647 (2147483647 is above the limit): "
+		 "Bad file descriptor"),
 		"cannot make descriptor 2147483647: Bad file descriptor",
 		"cannot make descriptor 2147483647 the same as 1: Bad file descriptor",
 		"cannot open '/absent/file' as descriptor 1: No such file or directory",

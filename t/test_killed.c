@@ -37,13 +37,8 @@ START_TEST(a_child_killed_while_it_executes_is_an_error)
 }
 END_TEST
 
-/* The trap's signal is not for this thread. */
 static void *reap_with_all(void *arg)
 {
-	sigset_t all;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, NULL);
 	while (waitpid(-1, NULL, __WALL) > 0 || !*(volatile int *)arg)
 		sched_yield();
 	return NULL;
@@ -54,8 +49,13 @@ START_TEST(a_killed_child_that_the_host_reaps_is_an_error_too)
 {
 	volatile int over = 0;
 	pthread_t reaper;
+	sigset_t all, old;
 
+	/* The trap's signal is not for the reaper, from its first moment on. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
 	ck_assert_int_eq(pthread_create(&reaper, NULL, reap_with_all, (void *)&over), 0);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	for (int i = 0; i < 20; i++) {
 		struct wean_child child;
 		struct trap trap;

@@ -330,7 +330,7 @@ START_TEST(all_gives_every_status)
 	static struct wean_status statuses[MANY], again[MANY];
 
 	memset(statuses, 0xa5, sizeof statuses);
-	start_several(children, MANY, 0);
+	start_several(children, MANY, WEAN_RESET_SIGNALS);
 	for (int i = 0; i < MANY; i += 2)
 		ck_assert_int_eq(wean_kill(&children[i], 1 + i % 15), 0);
 	for (int i = 0; i < MANY; i++)

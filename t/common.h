@@ -48,19 +48,25 @@ static int *skipped;
 		return; \
 	} while (0)
 
-/* glibc's posix_spawn, by which make starts us, leaves the signals that libc keeps for
-   itself ignored. */
-static inline void default_internal_signals(void)
+/* Whoever started us may have left signals ignored, as nohup does, or a shell in the
+   background; and glibc's posix_spawn, by which make starts us, those that libc keeps for
+   itself. */
+static inline void default_ignored_signals(void)
 {
-	static const unsigned long action[8];
+	unsigned long action[8];
 
-	for (int sig = 32; sig <= 33; sig++)
+	for (int sig = 1; sig <= 64; sig++) {
+		syscall(SYS_rt_sigaction, sig, NULL, action, sizeof(uint64_t));
+		if (action[0] != (unsigned long)SIG_IGN)
+			continue;
+		memset(action, 0, sizeof action);
 		syscall(SYS_rt_sigaction, sig, action, NULL, sizeof(uint64_t));
+	}
 }
 
 static inline int run_suite(Suite *suite)
 {
-	default_internal_signals();
+	default_ignored_signals();
 	skipped = mmap(NULL, sizeof *skipped, PROT_READ | PROT_WRITE,
 	               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (skipped == MAP_FAILED)

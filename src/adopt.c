@@ -25,9 +25,7 @@ take_process(struct wean_child *child, int pid, unsigned long long flags)
 	child->pid = pid;
 	child->pidfd = fd < 0 ? -1 : fd;
 	h->state = HANDLE_RUNS;
-	h->flags = (flags & WEAN_NEW_GROUP ? HANDLE_LEADS : 0)
-	         | (flags & WEAN_EINTR ? HANDLE_EINTR : 0)
-	         | (is_ours(pid) ? 0 : HANDLE_STRANGER);
+	h->flags = wean_handle_flags(flags) | (is_ours(pid) ? 0 : HANDLE_STRANGER);
 	return 0;
 }
 
@@ -38,13 +36,12 @@ wean_adopt(struct wean_child *child, int pid, unsigned long long flags)
 
 	if (!child)
 		return EINVAL;
-	*child = (struct wean_child){ .pidfd = -1, .in = -1, .out = -1, .err = -1,
-	                              .index = -1 };
+	*child = wean_no_child();
 	if (pid < 0 || (flags & ~known))
 		return EINVAL;
 	if (pid > 0)
 		return take_process(child, pid, flags);
 	wean_handle(child)->state = HANDLE_ENDS_ONLY;
-	wean_handle(child)->flags = flags & WEAN_EINTR ? HANDLE_EINTR : 0;
+	wean_handle(child)->flags = wean_handle_flags(flags);
 	return 0;
 }

@@ -22,6 +22,21 @@ struct handle {
 _Static_assert(sizeof(struct handle) == sizeof ((struct wean_child *)0)->opaque,
                "a handle fills the opaque part of a child");
 
+/* What a struct is that holds nothing, written by who fills it. */
+static inline struct wean_child
+wean_no_child(void)
+{
+	return (struct wean_child){ .pidfd = -1, .in = -1, .out = -1, .err = -1, .index = -1 };
+}
+
+/* As the WEAN_* flags of a start or an adoption say. */
+static inline int
+wean_handle_flags(unsigned long long flags)
+{
+	return (flags & (WEAN_NEW_GROUP | WEAN_NEW_SESSION) ? HANDLE_LEADS : 0)
+	     | (flags & WEAN_EINTR ? HANDLE_EINTR : 0);
+}
+
 static inline struct handle *
 wean_handle(struct wean_child *child)
 {

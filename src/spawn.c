@@ -4,10 +4,6 @@
 #include "handle.h"
 #include "launch.h"
 
-static const struct wean_child no_child = {
-	.pidfd = -1, .in = -1, .out = -1, .err = -1, .index = -1,
-};
-
 static void
 close_pipes(struct plan *p, int side)
 {
@@ -43,13 +39,6 @@ make_pipes(struct plan *p)
 }
 
 static int
-handle_flags(unsigned long long flags)
-{
-	return (flags & (WEAN_NEW_GROUP | WEAN_NEW_SESSION) ? HANDLE_LEADS : 0)
-	     | (flags & WEAN_EINTR ? HANDLE_EINTR : 0);
-}
-
-static int
 start(struct plan *p, struct scratch *scratch, struct wean_child *child)
 {
 	int error = make_pipes(p);
@@ -65,7 +54,7 @@ start(struct plan *p, struct scratch *scratch, struct wean_child *child)
 	child->out = p->pipes[1][0];
 	child->err = p->pipes[2][0];
 	wean_handle(child)->state = HANDLE_RUNS;
-	wean_handle(child)->flags = handle_flags(p->opt->flags);
+	wean_handle(child)->flags = wean_handle_flags(p->opt->flags);
 	return 0;
 }
 
@@ -83,7 +72,7 @@ wean_spawn(struct wean_child *child, char *const argv[], const struct wean_optio
 
 	if (!child)
 		return EINVAL;
-	*child = no_child;
+	*child = wean_no_child();
 	if (!argv) {
 		child->stage = WEAN_STAGE_OPTIONS;
 		return EINVAL;

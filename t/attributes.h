@@ -2,6 +2,7 @@
 #ifndef ATTRIBUTES_H
 #define ATTRIBUTES_H
 
+#include "count.h"
 #include "spawning.h"
 
 /* ---- the caller ---- */
@@ -101,6 +102,20 @@ static inline void refused_as_invalid(const struct wean_options *opt)
 		refused_saying(&one, (struct refusal){ EINVAL, WEAN_STAGE_OPTIONS, -1 },
 		               "...: Invalid argument");
 	}
+}
+
+/* A workload for count_calls(): a start with the options that arg points at. */
+static inline int spawn_counted(void *arg)
+{
+	const struct wean_options *opt = arg;
+	struct wean_child child;
+
+	count_begin();
+	int error = wean_spawn(&child, KID("exit", "0"), opt);
+	count_end();
+	if (!error)
+		finish(&child);
+	return error;
 }
 
 #endif

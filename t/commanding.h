@@ -23,8 +23,10 @@ static inline void find_programs(void)
 
 #define WEAN(...) ((char *[]){ command(), __VA_ARGS__, NULL })
 
-/* As a shell does it: in a group of its own, with no handler of Check's. */
-static inline pid_t begin(char *const argv[], int out, int err, void (*prepare)(void))
+/* As a shell does it: in a group of its own, with no handler of Check's.  in: -1 for that
+   of the test. */
+static inline pid_t begin_with(char *const argv[], int in, int out, int err,
+                               void (*prepare)(void))
 {
 	pid_t pid = fork();
 
@@ -34,12 +36,19 @@ static inline pid_t begin(char *const argv[], int out, int err, void (*prepare)(
 	setpgid(0, 0);
 	for (int sig = 1; sig < 32; sig++)
 		signal(sig, SIG_DFL);
+	if (in >= 0)
+		dup2(in, 0);
 	dup2(out, 1);
 	dup2(err, 2);
 	if (prepare)
 		prepare();
 	execv(argv[0], argv);
 	_exit(99);
+}
+
+static inline pid_t begin(char *const argv[], int out, int err, void (*prepare)(void))
+{
+	return begin_with(argv, -1, out, err, prepare);
 }
 
 /* As the shell's $?; 1000 and more: a signal ended the command itself. */

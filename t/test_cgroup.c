@@ -161,19 +161,6 @@ START_TEST(the_group_is_entered_with_the_callers_rights)
 }
 END_TEST
 
-static int spawn_counted(void *arg)
-{
-	const struct wean_options *opt = arg;
-	struct wean_child child;
-
-	count_begin();
-	int error = wean_spawn(&child, KID("exit", "0"), opt);
-	count_end();
-	if (!error)
-		finish(&child);
-	return error;
-}
-
 /* One that moves itself would be outside at first. */
 START_TEST(a_child_is_in_its_group_from_the_first_instruction)
 {

@@ -1,95 +1,27 @@
 /* test_command.c - wean(1), run as a user runs it. */
 #define _GNU_SOURCE
-#include "spawning.h"
+#include "commanding.h"
 
 #include <regex.h>
 #include <sched.h>
 
 /* ---- helpers ------------------------------------------------------------ */
 
-static char *command(void)
-{
-	static char path[PATH_MAX];
-	const char *given = getenv("WEAN_COMMAND");
-
-	if (!path[0] && !realpath(given ? given : "./src/wean", path))
-		ck_abort_msg("no command: set WEAN_COMMAND");
-	return path;
-}
-
-static void find_programs(void)
-{
-	scratch_make();
-	command();
-}
-
-#define WEAN(...) ((char *[]){ command(), __VA_ARGS__, NULL })
-
-static void no_preparation(void)
-{
-}
-
-/* Not by the library, which is what the command is made of.  Its group is one that
-   Check does not end, so its input is one that ends with the test. */
-static pid_t begin(char *const argv[], int out, int err, void (*prepare)(void))
+/* Its group is one that Check does not end, so its input is one that ends with the
+   test. */
+static pid_t begin_held(char *const argv[], int out, int err, void (*prepare)(void))
 {
 	int input[2];
 
 	ck_assert_int_eq(pipe2(input, O_CLOEXEC), 0);
-	pid_t pid = fork();
-	ck_assert_int_ge(pid, 0);
-	if (pid) {
-		close(input[0]);
-		return pid;
-	}
-	setpgid(0, 0);
-	for (int sig = 1; sig < 32; sig++)
-		signal(sig, SIG_DFL);
-	dup2(input[0], 0);
-	dup2(out, 1);
-	dup2(err, 2);
-	prepare();
-	execv(argv[0], argv);
-	_exit(99);
-}
-
-/* As the shell's $?. */
-static int code_of(pid_t pid)
-{
-	int status;
-
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
-
-struct result {
-	int code;
-	char *out, *err;
-};
-
-static struct result result_of(char *const argv[], void (*prepare)(void))
-{
-	char *names[] = { at("out"), at("err") };
-	struct result r;
-	size_t len;
-	int fds[2];
-
-	for (int i = 0; i < 2; i++) {
-		fds[i] = open(names[i], O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC,
-		              0600);
-		ck_assert_int_ge(fds[i], 0);
-	}
-	r.code = code_of(begin(argv, fds[0], fds[1], prepare));
-	close(fds[0]);
-	close(fds[1]);
-	r.out = read_all(names[0], &len);
-	r.err = read_all(names[1], &len);
-	return r;
+	pid_t pid = begin_with(argv, input[0], out, err, prepare);
+	close(input[0]);
+	return pid;
 }
 
 static struct result result(char *const argv[])
 {
-	return result_of(argv, no_preparation);
+	return result_of(argv, NULL);
 }
 
 static void leaves_with(int code, char *const argv[])
@@ -322,7 +254,7 @@ static pid_t begin_ready(char *const argv[], void (*prepare)(void), int err)
 	char c;
 
 	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
-	pid_t pid = begin(argv, ends[1], err, prepare);
+	pid_t pid = begin_held(argv, ends[1], err, prepare);
 	close(ends[1]);
 	do
 		ck_assert_int_eq(read(ends[0], &c, 1), 1);
@@ -336,14 +268,14 @@ static pid_t begin_ready(char *const argv[], void (*prepare)(void), int err)
 
 START_TEST(what_is_sent_to_the_command_reaches_the_program)
 {
-	pid_t pid = begin_ready(ON("15", "7"), no_preparation, 2);
+	pid_t pid = begin_ready(ON("15", "7"), NULL, 2);
 
 	ck_assert_int_eq(kill(pid, SIGTERM), 0);
 	ck_assert_int_eq(code_of(pid), 7);
-	pid = begin_ready(ON("1", "8"), no_preparation, 2);
+	pid = begin_ready(ON("1", "8"), NULL, 2);
 	ck_assert_int_eq(kill(pid, SIGHUP), 0);
 	ck_assert_int_eq(code_of(pid), 8);
-	pid = begin_ready(ON("1", "8"), no_preparation, 2);
+	pid = begin_ready(ON("1", "8"), NULL, 2);
 	ck_assert_int_eq(kill(pid, SIGTERM), 0);
 	ck_assert_int_eq(code_of(pid), 128 + SIGTERM);
 }
@@ -356,11 +288,11 @@ START_TEST(the_terminals_signals_are_the_programs_to_handle)
 	static char *const numbers[] = { "2", "3" };
 
 	for (int i = 0; i < 2; i++) {
-		pid_t pid = begin_ready(ON(numbers[i], "9"), no_preparation, 2);
+		pid_t pid = begin_ready(ON(numbers[i], "9"), NULL, 2);
 		ck_assert_int_eq(kill(-pid, sigs[i]), 0);
 		ck_assert_int_eq(code_of(pid), 9);
 		/* To pass it on as well would be once too often. */
-		pid = begin_ready(ON(numbers[i], "9"), no_preparation, 2);
+		pid = begin_ready(ON(numbers[i], "9"), NULL, 2);
 		while (!is_in(pid, SIGTERM, "SigCgt:"))
 			sched_yield();
 		ck_assert(is_in(pid, sigs[i], "SigIgn:"));
@@ -394,8 +326,8 @@ START_TEST(a_signal_during_the_start_reaches_the_program)
 
 	if (!trap_set(&trap, "held", act_term))
 		SKIP("no leases on %s", scratch);
-	pid_t pid = begin(WEAN(trap.path, "on", "15", "7", "--then", "cat"), 1, 2,
-	                  no_preparation);
+	pid_t pid = begin_held(WEAN(trap.path, "on", "15", "7", "--then", "cat"), 1, 2,
+	                  NULL);
 	int code = code_of(pid);
 	trap_sprung(&trap);
 	/* The program may not have its handler yet. */

@@ -19,15 +19,6 @@ static int kill_group(const struct wean_child *child, int sig)
 
 static const struct wean_options group = { .out = WEAN_PIPE, .flags = WEAN_NEW_GROUP };
 
-/* A child that goes on with this verb, and a grandchild. */
-static void start_two(struct wean_child *child, struct orphan *held, char *verb,
-                      char *arg, const struct wean_options *opt)
-{
-	adopt_orphans();
-	start(child, KID("fork-hold", "600000", "--then", verb, arg), opt);
-	orphan_watch(held, read_pid(child->out));
-}
-
 /* ---- the group ---- */
 
 START_TEST(the_signal_reaches_the_whole_group)

@@ -130,19 +130,6 @@ static void list_calls(const struct count *c, char *text)
 	}
 }
 
-static int spawn_counted(void *arg)
-{
-	const struct wean_options *opt = arg;
-	struct wean_child child;
-
-	count_begin();
-	int error = wean_spawn(&child, KID("exit", "0"), opt);
-	count_end();
-	if (!error)
-		finish(&child);
-	return error;
-}
-
 START_TEST(the_steps_are_taken_in_the_order_that_is_promised)
 {
 	struct pty p = pty_open();

@@ -194,15 +194,6 @@ static const struct wean_options stubborn_group = {
 	.out = WEAN_PIPE, .flags = WEAN_NEW_GROUP, .sigignore = WEAN_SIG(SIGTERM),
 };
 
-/* A child that goes on with this verb, and a grandchild. */
-static void start_two(struct wean_child *child, struct orphan *held, char *verb,
-                      char *arg, const struct wean_options *opt)
-{
-	adopt_orphans();
-	start(child, KID("fork-hold", "600000", "--then", verb, arg), opt);
-	orphan_watch(held, read_pid(child->out));
-}
-
 START_TEST(the_group_ends_with_its_leader)
 {
 	struct wean_options opt = group;

@@ -192,6 +192,15 @@ static inline void orphan_watch(struct orphan *o, pid_t pid)
 }
 
 /* Its exit value, or 128 + the signal that ended it. */
+/* A child that goes on with this verb, and a grandchild. */
+static inline void start_two(struct wean_child *child, struct orphan *held, char *verb,
+                             char *arg, const struct wean_options *opt)
+{
+	adopt_orphans();
+	start(child, KID("fork-hold", "600000", "--then", verb, arg), opt);
+	orphan_watch(held, read_pid(child->out));
+}
+
 static inline int orphan_code(struct orphan *o)
 {
 	ck_assert_int_eq(pthread_join(o->thread, NULL), 0);

@@ -8,6 +8,15 @@
  * Run by Check in a fork a test: there descriptor 3 is Check's own, SIGINT,
  * SIGALRM and SIGTERM have handlers, and the test leads a process group.  So
  * compare with a baseline, never with "only 0, 1 and 2 are open".
+ *
+ * What a test case needs that is not everywhere it says by tcase_set_tags(), in these
+ * words; a leg of the matrix leaves out what it lacks (CK_EXCLUDE_TAGS):
+ *   default   the first rungs of both ladders, or their counts of system calls
+ *   ptrace    count_calls(), or any other tracing
+ *   seccomp   deny()
+ *   native    the real kernel, libc's own allocator, memory and times as they are
+ *   root      ids, mounts, namespaces, cgroups
+ * What is not left out and can't run says so with SKIP().
  */
 #ifndef COMMON_H
 #define COMMON_H
@@ -62,6 +71,16 @@ static inline void default_ignored_signals(void)
 		memset(action, 0, sizeof action);
 		syscall(SYS_rt_sigaction, sig, action, NULL, sizeof(uint64_t));
 	}
+}
+
+/* How often a repeated thing is done.  WEAN_SCALE in the environment says 0.05 where
+   a start takes twenty times as long, or 20 for a long run. */
+static inline int scaled(int n)
+{
+	const char *scale = getenv("WEAN_SCALE");
+	double often = scale ? n * atof(scale) : n;
+
+	return often < 1 ? 1 : (int)often;
 }
 
 static inline int run_suite(Suite *suite)

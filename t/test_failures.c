@@ -103,7 +103,7 @@ START_TEST(five_thousand_failed_starts_leave_nothing)
 	memory_now(); /* the first takes buffers */
 	struct memory before = memory_now();
 	baseline_take(&b);
-	for (int i = 0; i < 5000; i++)
+	for (int i = 0; i < scaled(5000); i++)
 		fail_once((size_t)i % COUNT(failures));
 	baseline_same(&b);
 	struct memory after = memory_now();

@@ -293,7 +293,7 @@ START_TEST(two_thousand_random_maps_of_up_to_two_hundred_entries)
 	open_pool();
 	look_at_caller();
 	baseline_take(&b);
-	for (int done = 0; done < 2000; ) {
+	for (int done = 0, n = scaled(2000); done < n; ) {
 		random_map(&m);
 		if (!is_valid(&m))
 			continue;

@@ -1,25 +1,14 @@
 /* test_stress.c - many children, with handlers, threads and other reapers about: each
-   status is right, nothing hangs, nothing is left.  WEAN_LONG in the environment makes
-   it the full number of them, with figures. */
+   status is right, nothing hangs, nothing is left.  WEAN_SCALE=10 makes a long run
+   of it. */
 #define _GNU_SOURCE
 #include "waiting.h"
 
 #include <stdatomic.h>
 
-static int is_long(void)
-{
-	return getenv("WEAN_LONG") != NULL;
-}
-
-static int of(int often, int full)
-{
-	return is_long() ? full : often;
-}
-
 static void tell(const char *what, int n, long long begin)
 {
-	if (is_long())
-		printf("%s: %d children in %lld ms\n", what, n, now_ms() - begin);
+	printf("%s: %d children in %lld ms\n", what, n, now_ms() - begin);
 }
 
 /* ---- one child --------------------------------------------------------- */
@@ -111,7 +100,7 @@ static void watch_handlers(int sig)
 
 START_TEST(an_interval_timer_disturbs_nothing)
 {
-	int n = of(750, 10000), wrong = 0;
+	int n = scaled(750), wrong = 0;
 	struct mishap m;
 	struct baseline b;
 	long long begin = now_ms();
@@ -126,8 +115,7 @@ START_TEST(an_interval_timer_disturbs_nothing)
 	setitimer(ITIMER_REAL, &(struct itimerval){ 0 }, NULL);
 	baseline_same(&b);
 	tell("a tick each millisecond", n, begin);
-	if (is_long())
-		printf("%d ticks\n", (int)handlers->ran);
+	printf("%d ticks\n", (int)handlers->ran);
 	ck_assert_int_gt(handlers->ran, 0);
 	ck_assert_int_eq(handlers->ran_elsewhere, 0);
 }
@@ -151,7 +139,7 @@ static void *signal_group(void *arg)
 
 START_TEST(a_handler_never_runs_in_a_child)
 {
-	int n = of(400, 4000), wrong = 0;
+	int n = scaled(400), wrong = 0;
 	pthread_t thread;
 	struct mishap m;
 	long long begin = now_ms();
@@ -261,7 +249,7 @@ static void work(void *(*how)(void *), int n, int children, int may_be_unknown)
 
 START_TEST(eight_threads_start_and_wait)
 {
-	int children = of(250, 2000);
+	int children = scaled(250);
 	struct baseline b;
 	long long begin = now_ms();
 
@@ -275,7 +263,7 @@ END_TEST
 
 START_TEST(eight_threads_start_many_and_wait_for_all)
 {
-	int children = of(100, 5000);
+	int children = scaled(100);
 	struct baseline b;
 	long long begin = now_ms();
 
@@ -340,7 +328,7 @@ enum { HOSTS = sizeof hosts / sizeof *hosts };
 START_TEST(a_host_that_reaps_gets_the_right_status_or_none)
 {
 	int threads = _i / HOSTS % 2 ? 4 : 1;
-	int children = of(200, 4000) / threads;
+	int children = scaled(200) / threads;
 	long long begin = now_ms();
 	struct baseline b;
 
@@ -365,7 +353,7 @@ static Suite *stress_suite(void)
 	Suite *s = suite_create("stress");
 	TCase *t = tcase_create("stress");
 
-	tcase_set_timeout(t, of(60, 900));
+	tcase_set_timeout(t, 900);
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_loop_test(t, an_interval_timer_disturbs_nothing, 0, WAYS);
 	tcase_add_loop_test(t, a_handler_never_runs_in_a_child, 0, WAYS);

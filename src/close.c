@@ -77,7 +77,7 @@ int
 wean_close_except(int low, const int *keep, size_t n)
 {
 	struct window w;
-	_Alignas(long) char buf[1024];
+	_Alignas(long) char buf[4096];
 	int rung = CLOSE_NONE, error;
 
 	if (low < 0 || (n && !keep))

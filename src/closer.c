@@ -54,8 +54,8 @@ close_one(unsigned low, unsigned last, const struct fd_numbers *keep)
 	for (unsigned n = low; n <= last && holes > 0; n++) {
 		if (fd_has(keep, (int)n))
 			continue;
-		if (wean_sys_close((int)n) == 0)
-			return 0;
+		if (wean_sys_close_on_exec((int)n) >= 0)
+			return -wean_sys_close((int)n);
 		holes--;
 	}
 	return EMFILE;
@@ -131,7 +131,7 @@ close_by_listing(unsigned low, unsigned last, const struct fd_numbers *keep, voi
 
 	p.list = open_listing(low, last, keep);
 	if (p.list < 0)
-		return p.list == -EMFILE || p.list == -ENFILE ? -p.list : ENOTSUP;
+		return -p.list;
 	do {
 		error = read_listing(&p, buf, size);
 		if (error == 0 && !p.saw_itself)
@@ -139,6 +139,76 @@ close_by_listing(unsigned low, unsigned last, const struct fd_numbers *keep, voi
 	} while (error == 0 && p.closed);
 	wean_sys_close(p.list);
 	return error ? error : p.error;
+}
+
+/* ---- a scan of the table ---- */
+
+struct scan {
+	const struct fd_numbers *keep;
+	struct sys_poll *polls;
+	unsigned chunk;
+};
+
+/* poll(2) calls invalid what is not open, and what is open by O_PATH alone. */
+static int
+close_if_open(const struct sys_poll *p)
+{
+	int r = p->fd < 0 ? -EBADF : 0;
+
+	if (r == 0 && p->revents & SYS_POLL_INVALID)
+		r = wean_sys_close_on_exec(p->fd);
+	if (r >= 0)
+		r = wean_sys_close(p->fd);
+	return r < 0 && r != -EBADF && r != -EINTR && r != -EIO ? -r : 0;
+}
+
+/* Without an answer of poll each number is asked about by itself. */
+static int
+scan_chunk(const struct scan *s, unsigned from, unsigned n)
+{
+	int error = 0, silent;
+
+	for (unsigned i = 0; i < n; i++) {
+		int number = (int)(from + i);
+
+		s->polls[i] = (struct sys_poll){ fd_has(s->keep, number) ? -1 : number, 0, 0 };
+	}
+	silent = wean_sys_poll(s->polls, n, 0) < 0;
+	for (unsigned i = 0; i < n; i++) {
+		int failed;
+
+		if (silent)
+			s->polls[i].revents = SYS_POLL_INVALID;
+		failed = close_if_open(&s->polls[i]);
+		error = error ? error : failed;
+	}
+	return error;
+}
+
+/* As far as the table reaches, whatever the limit is: it may have been lowered. */
+static int
+close_by_scan(unsigned low, unsigned last, const struct fd_numbers *keep, void *buf,
+              size_t size)
+{
+	struct scan s = { keep, buf, (unsigned)(size / sizeof *s.polls) };
+	unsigned long long limit = s.chunk;
+	int end = wean_sys_table_size(), error = 0;
+
+	if (end < 0)
+		return ENOTSUP;
+	wean_sys_nofile(&limit); /* poll refuses more */
+	if (limit > 0 && limit < s.chunk)
+		s.chunk = (unsigned)limit;
+	if (last >= (unsigned)end)
+		last = (unsigned)end - 1;
+	for (unsigned n; low <= last; low += n) {
+		int failed;
+
+		n = last - low < s.chunk ? last - low + 1 : s.chunk;
+		failed = scan_chunk(&s, low, n);
+		error = error ? error : failed;
+	}
+	return error;
 }
 
 /* ---- the ladder ---- */
@@ -151,8 +221,12 @@ wean_close_others(unsigned low, unsigned last, const struct fd_numbers *keep, vo
 
 	if (!wean_sys_not_here(error))
 		return error;
-	error = close_by_listing(low, last, keep, buf, size);
-	if (error == 0)
+	if (close_by_listing(low, last, keep, buf, size) == 0) {
 		*rung = CLOSE_PROCFS;
+		return 0;
+	}
+	error = close_by_scan(low, last, keep, buf, size);
+	if (error == 0)
+		*rung = CLOSE_SCAN;
 	return error;
 }

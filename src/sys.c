@@ -1,9 +1,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -343,6 +345,64 @@ wean_sys_listed(const void *buf, size_t len, size_t *at)
 		return n;
 	}
 	return -1;
+}
+
+/* pselect(2) cuts what it is asked down to the size of the table before it reads the set:
+   so of a set that ends at memory which can't be read it tells whether the table reaches
+   beyond it.  (fs/select.c, core_sys_select.) */
+static int
+reaches_beyond(char *end, size_t bytes)
+{
+	static const struct { long long sec, nsec; } now = { 0, 0 };
+#ifdef SYS_pselect6
+	return ICALL(SYS_pselect6, INT_MAX, end - bytes, NULL, NULL, &now, NULL);
+#else
+	return ICALL(SYS_pselect6_time64, INT_MAX, end - bytes, NULL, NULL, &now, NULL);
+#endif
+}
+
+#ifdef SYS_mmap2
+# define SYS_mmap_ SYS_mmap2
+#else
+# define SYS_mmap_ SYS_mmap
+#endif
+
+enum { GUARD = 65536 }; /* the largest page there is */
+
+/* Asks about sets from `least` to `most` bytes, in steps of two: the size in bytes of the
+   first that the table does not reach beyond, 0: none, or a negative errno. */
+static long
+measure_table(long least, long most)
+{
+	long at = CALL(SYS_mmap_, NULL, most + GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+	               -1, 0);
+	long bytes = least;
+	int r;
+
+	if (at < 0 && at > -4096)
+		return at;
+	r = ICALL(SYS_mprotect, at, most, PROT_READ | PROT_WRITE);
+	for (; r == 0 && bytes <= most; bytes *= 2) {
+		r = reaches_beyond((char *)at + most, (size_t)bytes);
+		if (r != -EFAULT)
+			break;
+		r = 0;
+	}
+	CALL(SYS_munmap, at, most + GUARD);
+	return r < 0 ? r : bytes <= most ? bytes : 0;
+}
+
+int
+wean_sys_table_size(void)
+{
+	enum { MOST = 1 << 28 }; /* INT_MAX numbers */
+	long least = 8, most = GUARD, bytes;
+
+	while ((bytes = measure_table(least, most)) == 0 && most < MOST) {
+		least = 2 * most;
+		most *= 16;
+	}
+	return bytes <= 0 ? -ENOTSUP : bytes == MOST ? INT_MAX : (int)(8 * bytes);
 }
 
 /* ---- processes ---- */

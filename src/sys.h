@@ -55,6 +55,10 @@ int wean_sys_list_rewind(int list);
 int wean_sys_list_read(int list, void *buf, size_t size);
 int wean_sys_listed(const void *buf, size_t len, size_t *at);
 
+/* A number that is above every one of the calling process's table, at most twice the
+   lowest such: the size of the table, whatever the limits say.  -ENOTSUP: not told. */
+int wean_sys_table_size(void);
+
 /* ---- processes ---- */
 
 int wean_sys_getpid(void);
@@ -146,7 +150,7 @@ struct sys_poll {
 	int fd;
 	short events, revents;
 };
-enum { SYS_POLL_IN = 1 };
+enum { SYS_POLL_IN = 1, SYS_POLL_INVALID = 0x20 };
 int wean_sys_poll(struct sys_poll *, size_t n, int timeout_ms);
 int wean_sys_readable(int fd, int timeout_ms);       /* or hung up: 1; 0: time out */
 int wean_sys_sleep_us(long us);

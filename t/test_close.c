@@ -294,10 +294,10 @@ START_TEST(what_cannot_be_closed_is_never_told_to_be)
 		int (*hide)(void);
 		int error;
 	} ways_to_hide[] = {
-		{ hide_by_limit, EMFILE },
-		{ hide_by_mount, ENOTSUP },
-		{ hide_by_directory, ENOTSUP },
-		{ refuse_to_open, ENFILE },
+		{ hide_by_limit, 0 },
+		{ hide_by_mount, 0 },
+		{ hide_by_directory, 0 },
+		{ refuse_to_open, 0 },
 		{ refuse_to_close, EPERM },
 	};
 	struct job job = { .low = 200, .denied = EPERM };

@@ -7,6 +7,19 @@
 #include "launch_steps.h"
 #include "probe.h"
 
+/* The rung on which to begin, by configure --with-launcher; a fork does what it can't. */
+#ifndef WEAN_LAUNCHER
+# define WEAN_LAUNCHER RUNG_CLONE3
+#endif
+
+static int
+is_left_out(enum rung rung)
+{
+	if (WEAN_LAUNCHER == RUNG_CLONE3)
+		return rung == RUNG_POSIX_SPAWN;
+	return rung != WEAN_LAUNCHER && rung != RUNG_FORK;
+}
+
 /* ---- what is remembered: it saves calls and changes no result ---- */
 
 static atomic_int refused_rungs;    /* bits of enum rung */
@@ -67,7 +80,7 @@ ask_cut(struct launch *l)
 enum table
 wean_ladder_table(struct launch *l)
 {
-	if ((l->plan->opt->flags & WEAN_INHERIT_ALL)
+	if ((l->plan->opt->flags & WEAN_INHERIT_ALL) || is_left_out(RUNG_CLONE3)
 	    || atomic_load_explicit(&cannot_unshare, memory_order_relaxed)
 	    || recall(&cuts_cleanly, ask_cut, l) != ANSWER_YES)
 		return TABLE_COPIED;
@@ -168,6 +181,16 @@ start_clone(struct launch *l)
 	return start(l, wean_sys_clone, SYS_VM | SYS_VFORK | SYS_PIDFD | shared_table(l));
 }
 
+/* What it can't do is no refusal. */
+static int
+start_posix_spawn(struct launch *l)
+{
+	int pid = wean_posix_spawn(l);
+
+	l->unsure = pid < 0;
+	return pid;
+}
+
 static int
 start_clone3_copy(struct launch *l)
 {
@@ -206,6 +229,7 @@ static const struct rung_of {
 	int sleeps;  /* always: the parent, until the exec */
 	int (*start)(struct launch *);
 } ladder[] = {
+	{ RUNG_POSIX_SPAWN, 1, 1, start_posix_spawn },
 	{ RUNG_CLONE3, 1, 0, start_clone3 },
 	{ RUNG_CLONE, 1, 1, start_clone },
 	{ RUNG_CLONE3_COPY, 0, 1, start_clone3_copy },
@@ -216,7 +240,7 @@ static int
 serves(const struct rung_of *r, const struct plan *p)
 {
 	return !(r->shares && needs_copy(p)) && !(r->sleeps && plan_may_be_stopped(p))
-	    && !is_refused(r->rung);
+	    && !is_left_out(r->rung) && !is_refused(r->rung);
 }
 
 /* ---- one rung ---- */
@@ -239,9 +263,10 @@ prepare_wake(struct launch *l, enum rung rung)
 {
 	int ends[2], r;
 
+	if (rung == RUNG_FORK || rung == RUNG_POSIX_SPAWN)
+		l->plan->table = TABLE_COPIED;
 	if (rung != RUNG_FORK)
 		return 0;
-	l->plan->table = TABLE_COPIED;
 	if ((r = wean_sys_pipe(ends)) < 0)
 		return plan_fail(l->plan, WEAN_STAGE_PIPE, -1, -r);
 	l->wake = ends[0];

@@ -32,6 +32,9 @@ void wean_ladder_cannot_share(void);
 /* Starts the child on the first rung that serves: its pid, or a negative errno. */
 int wean_ladder_climb(struct launch *);
 
+/* By posix_spawn(3): a pid whose program is executed, or < 0: not possible so. */
+int wean_posix_spawn(struct launch *);
+
 /* What became of the child: 0, it has executed; or the errno of its failure, with the
    place in the plan, and it is reaped. */
 int wean_verdict(struct launch *);

@@ -63,8 +63,11 @@ int
 wean_verdict(struct launch *l)
 {
 	const struct report *r = l->report;
-	int reaped = l->rung == RUNG_FORK ? await_fork(l) : await_exec(l);
+	int reaped;
 
+	if (l->rung == RUNG_POSIX_SPAWN)
+		return 0;
+	reaped = l->rung == RUNG_FORK ? await_fork(l) : await_exec(l);
 	/* A host that waits for all with __WALL may have been faster. */
 	if (!reaped && !r->error && r->stage == WEAN_STAGE_EXEC)
 		return 0;

@@ -16,7 +16,7 @@ closer:             sys fdmap
 close:              closer
 plan slots table:   $low plan request
 child child_fds child_steps: $low plan child child_steps
-launch launch_steps ladder verdict: $low plan child probe launch launch_steps
+launch launch_steps ladder posix_spawn verdict: $low plan child probe launch launch_steps
 names:              closer launch
 handle:             sys
 spawn:              $low plan child launch handle
@@ -71,7 +71,7 @@ FNR == 1 {
 	}
 }
 
-/^[ \t]*#[ \t]*(if|elif)/ && FILENAME !~ /^src\/(sys|sys_host|clone3)\.c$/ {
+/^[ \t]*#[ \t]*(if|elif)/ && FILENAME !~ /^src\/(sys|sys_host|clone3|ladder|posix_spawn)\.c$/ {
 	guard = FILENAME ~ /\.h$/ && ($0 == "#ifdef __cplusplus" || $0 ~ /^#ifndef WEAN_[A-Z0-9_]*H$/)
 	if (!guard)
 		fail($0)

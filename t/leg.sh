@@ -19,6 +19,10 @@ case $leg in
 clang)
 	configure CC=clang
 	;;
+posix_spawn | fork)
+	lacks=default
+	configure --with-launcher="$leg"
+	;;
 *)
 	echo "leg.sh: no leg $leg" >&2
 	exit 2

@@ -1,0 +1,185 @@
+/* The launcher for where posix_spawn(3) is all there is, or all that is wanted: what it
+   can't do, and what it fails at, is left to the fork, which tells the step. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+
+#include "closer.h"
+#include "launch_steps.h"
+
+#ifdef HAVE_ADDCLOSEFROM
+
+struct actions {
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	int error;
+};
+
+static void
+keep_error(struct actions *a, int error)
+{
+	a->error = a->error ? a->error : error;
+}
+
+/* Each number between the kept is closed by itself, open or not: another thread may open
+   it meanwhile. */
+static void
+close_others(struct actions *a, const struct plan *p)
+{
+	enum { MANY = 64 };
+	int top = p->keep.n ? p->keep.number[p->keep.n - 1] + 1 : 0;
+
+	if ((size_t)top > p->keep.n + MANY) {
+		keep_error(a, ENOTSUP);
+		return;
+	}
+	for (int n = 0; n < top; n++)
+		if (!fd_has(&p->keep, n))
+			keep_error(a, posix_spawn_file_actions_addclose(&a->files, n));
+	keep_error(a, posix_spawn_file_actions_addclosefrom_np(&a->files, top));
+}
+
+/* dup2 onto itself takes close-on-exec away. */
+static void
+place(struct actions *a, const struct plan *p)
+{
+	for (size_t i = 0; i < p->nmoves; i++)
+		keep_error(a, posix_spawn_file_actions_adddup2(&a->files, p->moves[i].from,
+		                                               p->moves[i].to));
+}
+
+static void
+open_files(struct actions *a, const struct plan *p)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (p->inherited & 1 << fd && wean_sys_close_on_exec(fd) != 0)
+			keep_error(a, p->opt->flags & WEAN_STDIO_AS_IS
+			    ? posix_spawn_file_actions_addclose(&a->files, fd)
+			    : posix_spawn_file_actions_addopen(&a->files, fd, "/dev/null",
+			                                       O_RDWR, 0));
+	for (size_t i = 0; i < p->nopens; i++) {
+		const struct slot *s = p->opens[i];
+		const struct wean_fd *e = p->opt->fds + s->index;
+
+		keep_error(a, s->kind == WEAN_NULL
+		    ? posix_spawn_file_actions_addopen(&a->files, s->target, "/dev/null",
+		                                       O_RDWR, 0)
+		    : posix_spawn_file_actions_addopen(&a->files, s->target, e->path,
+		                                       (e->oflag & ~O_CLOEXEC) | O_NOCTTY,
+		                                       (mode_t)(e->mode ? e->mode : 0666)));
+	}
+	for (size_t i = 0; i < p->nsames; i++)
+		keep_error(a, posix_spawn_file_actions_adddup2(&a->files, p->sames[i]->source,
+		                                               p->sames[i]->target));
+}
+
+static sigset_t
+set_of(unsigned long long signals)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (int sig = 1; signals; sig++, signals >>= 1)
+		if (signals & 1)
+			sigaddset(&set, sig);
+	return set;
+}
+
+static void
+set_attributes(struct actions *a, const struct plan *p)
+{
+	unsigned long long flags = p->opt->flags;
+	sigset_t to_default = set_of(p->to_default), mask;
+	short what = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+
+	sigemptyset(&mask);
+	memcpy(&mask, &p->mask, sizeof p->mask < sizeof mask ? sizeof p->mask : sizeof mask);
+	if (flags & WEAN_NEW_SESSION)
+		what |= POSIX_SPAWN_SETSID;
+	else if (flags & WEAN_NEW_GROUP)
+		what |= POSIX_SPAWN_SETPGROUP;
+	keep_error(a, posix_spawnattr_setflags(&a->attributes, what));
+	keep_error(a, posix_spawnattr_setsigmask(&a->attributes, &mask));
+	keep_error(a, posix_spawnattr_setsigdefault(&a->attributes, &to_default));
+}
+
+static int
+goes_past(int error)
+{
+	return error == EACCES || error == ENOENT || error == ENOTDIR;
+}
+
+/* One child after the other, until one has executed. */
+static int
+try_programs(struct actions *a, const struct plan *p)
+{
+	int error = ENOENT;
+	pid_t pid = -1;
+
+	for (int i = 0; p->programs[i] && goes_past(error); i++)
+		error = posix_spawn(&pid, p->programs[i], &a->files, &a->attributes, p->argv,
+		                    p->env);
+	return error ? -ENOTSUP : pid;
+}
+
+static int
+start(const struct plan *p)
+{
+	struct actions a = { .error = 0 };
+	int pid;
+
+	if (posix_spawn_file_actions_init(&a.files) != 0)
+		return -ENOTSUP;
+	if (posix_spawnattr_init(&a.attributes) != 0) {
+		posix_spawn_file_actions_destroy(&a.files);
+		return -ENOTSUP;
+	}
+	place(&a, p);
+	close_others(&a, p);
+	open_files(&a, p);
+	if (p->opt->dir)
+		keep_error(&a, posix_spawn_file_actions_addchdir_np(&a.files, p->opt->dir));
+	set_attributes(&a, p);
+	pid = a.error ? -ENOTSUP : try_programs(&a, p);
+	posix_spawnattr_destroy(&a.attributes);
+	posix_spawn_file_actions_destroy(&a.files);
+	return pid;
+}
+
+static int
+can_do(const struct plan *p)
+{
+	const unsigned long long able = WEAN_NEW_GROUP | WEAN_NEW_SESSION | WEAN_NONBLOCK
+	    | WEAN_CHILD_PATH | WEAN_KEEP_SIGNALS | WEAN_RESET_SIGNALS | WEAN_STDIO_AS_IS
+	    | WEAN_NEED_PIDFD | WEAN_EINTR;
+
+	return !(p->opt->flags & ~able) && !p->to_ignore && !p->opt->nlimits
+	    && !p->opt->pdeathsig;
+}
+
+int
+wean_posix_spawn(struct launch *l)
+{
+	int saved = errno, pid = -ENOTSUP;
+
+	if (can_do(l->plan)) {
+		pid = start(l->plan);
+		l->report->closed = CLOSE_FROM;
+		errno = saved;
+	}
+	return pid;
+}
+
+#else
+
+int
+wean_posix_spawn(struct launch *l)
+{
+	(void)l;
+	return -ENOTSUP;
+}
+
+#endif

@@ -23,6 +23,26 @@ posix_spawn | fork)
 	lacks=default
 	configure --with-launcher="$leg"
 	;;
+space)
+	# Built from its distribution in a path with a space, the source as well.
+	mkdir "matrix/a space"
+	ln -s 'a space' matrix/space
+	cp -Rp matrix/tree/. 'matrix/a space'
+	cd 'matrix/a space'
+	./configure --enable-werror --prefix=/usr
+	;;
+user)
+	# Nobody may be kept out of where this tree is.
+	lacks=root
+	own=$(mktemp -d)
+	trap 'rm -rf "$own"' EXIT
+	cp -Rp matrix/tree "$own"
+	chmod -R a+rX "$own"
+	mkdir -p "matrix/$leg/t" "$own/$leg"
+	logs=$PWD/matrix/$leg/t
+	cd "$own/$leg"
+	../tree/configure --enable-werror
+	;;
 *)
 	echo "leg.sh: no leg $leg" >&2
 	exit 2
@@ -35,5 +55,19 @@ make=${MAKE:-make}
 $make -j"$jobs" all
 case $leg in
 clang) $make -j"$jobs" check bench-programs demo-programs ;;
+space) $make -j"$jobs" check TESTS=t/consumer.sh check_PROGRAMS=t/kid ;;
+user)
+	$make -j"$jobs" check TESTS=
+	as=
+	if [ "$(id -u)" = 0 ]; then
+		chown -R nobody .
+		as='setpriv --reuid=nobody --regid=nogroup --clear-groups'
+	fi
+	status=0
+	# shellcheck disable=SC2086 # a command and its options, or nothing
+	$as $make -j"$jobs" check TESTS="$*" || status=$?
+	cp t/*.log t/*.trs "$logs"
+	exit $status
+	;;
 *) $make -j"$jobs" check TESTS="$*" ;;
 esac

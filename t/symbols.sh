@@ -40,15 +40,17 @@ for tool in "$NM" "$OBJDUMP" "$READELF"; do
 done
 
 # What waits for the link to become code has nothing to look at yet.
-postponed=0 objects=
+all=
 for object in src/*.o src/.libs/*.o; do
-	[ -f "$object" ] || continue
-	[ "$object" != src/main.o ] || continue
-	case $($READELF -sW "$object" 2>/dev/null) in
-	*__gnu_lto_slim* | '') postponed=$((postponed + 1)) ;;
-	*) objects="$objects $object" ;;
-	esac
+	[ ! -f "$object" ] || [ "$object" = src/main.o ] || all="$all $object"
 done
+# shellcheck disable=SC2086 # a list; and /dev/null, so that each is named
+objects=$($READELF -sW $all /dev/null 2>/dev/null | awk '
+	/^File: / { file = $2 }
+	/^Symbol table/ { code[file] = 1 }
+	/__gnu_lto_slim/ { slim[file] = 1 }
+	END { for (file in code) if (!(file in slim)) print file }' | sort | tr '\n' ' ')
+postponed=$(($(echo "$all" | wc -w) - $(echo "$objects" | wc -w)))
 
 case $objects in
 *child.o*) ;;
@@ -131,9 +133,8 @@ done
 
 # ---- writable memory ----
 
-for object in $objects; do
-	$OBJDUMP -t "$object"
-done | awk '/ O / && / \.t?(data|bss)|\*COM\*/ && !/\.data\.rel\.ro/ { print $NF, $(NF - 1) }' |
+# shellcheck disable=SC2086 # a list
+$OBJDUMP -t $objects | awk '/ O / && / \.t?(data|bss)|\*COM\*/ && !/\.data\.rel\.ro/ { print $NF, $(NF - 1) }' |
 	sed 's/\.[0-9]* / /' | sort -u >"$tmp/memory"
 if [ "$instrumented" -gt 0 ] || [ "$postponed" -gt 0 ]; then
 	echo "instrumented or postponed to the link: writable memory is not looked at"
@@ -144,11 +145,11 @@ fi
 
 # ---- ELF notes ----
 
-for object in $objects; do
-	same "$object: no stack note, or one that asks for an executable stack" "$object" \
-		"$($READELF -SW "$object" | awk -v object="$object" '
-			/\.note\.GNU-stack/ && !/ A?X /{ print object }')"
-done
+# shellcheck disable=SC2086 # a list; and /dev/null, so that each is named
+same 'objects with a stack note that asks for no executable stack' "$objects" \
+	"$($READELF -SW $objects /dev/null 2>/dev/null | awk '
+		/^File: / { file = $2 }
+		/\.note\.GNU-stack/ && !/ A?X / { print file }')"
 
 if [ -f $shared ]; then
 	same 'flags of the stack of the shared library' 'RW' \

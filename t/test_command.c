@@ -398,8 +398,15 @@ static Suite *command_suite(void)
 	tcase_add_test(t, the_terminals_signals_are_the_programs_to_handle);
 	tcase_add_test(t, what_the_command_was_told_to_ignore_it_ignores);
 	tcase_add_test(t, a_signal_during_the_start_reaches_the_program);
-	tcase_add_test(t, a_set_uid_program_may_not_search);
 	suite_add_tcase(s, t);
+
+	TCase *root = tcase_create("as root");
+
+	tcase_set_tags(root, "root");
+	tcase_set_timeout(root, 10);
+	tcase_add_unchecked_fixture(root, find_programs, scratch_remove);
+	tcase_add_test(root, a_set_uid_program_may_not_search);
+	suite_add_tcase(s, root);
 	return s;
 }
 

@@ -436,10 +436,6 @@ static Suite *command_options_suite(void)
 	tcase_add_test(t, what_cannot_be_opened_is_told_and_nothing_started);
 	tcase_add_test(t, variables_are_set_and_removed);
 	tcase_add_test(t, directory_is_where_it_runs);
-	tcase_add_test(t, a_user_has_no_groups_but_those_it_is_given);
-	tcase_add_test(t, groups_alone_change_and_nothing_else);
-	tcase_add_test(t, users_and_groups_have_names);
-	tcase_add_test(t, who_may_not_become_another_is_told);
 	tcase_add_test(t, every_limit_has_a_name);
 	tcase_add_test(t, a_limit_has_one_value_or_two);
 	tcase_add_test(t, umask_and_nice_value_are_set);
@@ -447,6 +443,17 @@ static Suite *command_options_suite(void)
 	tcase_add_test(t, the_signal_at_the_death_of_the_command_has_a_name_or_a_number);
 	tcase_add_test(t, no_privileges_are_gained);
 	suite_add_tcase(s, t);
+
+	TCase *root = tcase_create("as root");
+
+	tcase_set_tags(root, "root");
+	tcase_set_timeout(root, 20);
+	tcase_add_unchecked_fixture(root, find_programs, scratch_remove);
+	tcase_add_test(root, a_user_has_no_groups_but_those_it_is_given);
+	tcase_add_test(root, groups_alone_change_and_nothing_else);
+	tcase_add_test(root, users_and_groups_have_names);
+	tcase_add_test(root, who_may_not_become_another_is_told);
+	suite_add_tcase(s, root);
 	return s;
 }
 

@@ -231,7 +231,7 @@ static void tick_fast(void)
 }
 
 /* A busy machine has time for little else than the handler. */
-enum { LOOKS = 1000, LOOKING_MS = 2000 };
+enum { LOOKS = 1000, LOOKING_MS = 500 };
 
 static void assert_only_looks(struct wean_child *child)
 {

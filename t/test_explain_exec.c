@@ -250,9 +250,6 @@ static Suite *explain_exec_suite(void)
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_test(t, a_missing_program_is_told_from_one_that_is_not_found);
 	tcase_add_test(t, a_program_that_may_not_be_executed_is_named);
-	tcase_add_test(t, what_a_user_may_not_execute_is_not_blamed_on_the_interpreter);
-	tcase_add_test(t,
-	               a_file_system_without_execution_is_not_blamed_on_the_interpreter);
 	tcase_add_test(t, a_missing_interpreter_is_named);
 	tcase_add_test(t, of_several_that_were_found_the_one_that_refused_is_named);
 	tcase_add_test(t, a_missing_loader_is_named);
@@ -262,6 +259,15 @@ static Suite *explain_exec_suite(void)
 	tcase_add_test(t, what_is_too_long_is_named);
 	tcase_add_test(t, too_much_of_everything_is_named);
 	suite_add_tcase(s, t);
+
+	TCase *root = tcase_create("as root");
+
+	tcase_set_tags(root, "root");
+	tcase_add_unchecked_fixture(root, scratch_make, scratch_remove);
+	tcase_add_test(root, what_a_user_may_not_execute_is_not_blamed_on_the_interpreter);
+	tcase_add_test(root,
+	               a_file_system_without_execution_is_not_blamed_on_the_interpreter);
+	suite_add_tcase(s, root);
 	return s;
 }
 

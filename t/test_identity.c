@@ -424,6 +424,7 @@ static Suite *identity_suite(void)
 	Suite *s = suite_create("identity");
 	TCase *t = tcase_create("ids");
 
+	tcase_set_tags(t, "root");
 	tcase_add_unchecked_fixture(t, make_kid, scratch_remove);
 	tcase_add_loop_test(t, a_child_gets_the_uid_and_only_that, 0, COUNT(ids));
 	tcase_add_loop_test(t, a_child_gets_the_gid_and_only_that, 0, COUNT(ids));
@@ -438,10 +439,10 @@ static Suite *identity_suite(void)
 	tcase_add_loop_test(t, ids_that_make_no_sense_are_refused, 0, COUNT(bad_ids));
 	tcase_add_loop_test(t, a_caller_without_rights_is_refused, 0, COUNT(no_rights));
 	tcase_add_loop_test(t, a_caller_without_rights_may_name_its_own_ids, 0, WAYS);
-	tcase_add_test(t, groups_that_the_kernel_does_not_take_are_told);
 	suite_add_tcase(s, t);
 
 	t = tcase_create("order");
+	tcase_set_tags(t, "root");
 	tcase_add_unchecked_fixture(t, make_kid, scratch_remove);
 	tcase_add_loop_test(t, files_are_opened_with_the_callers_rights, 0, WAYS);
 	tcase_add_loop_test(t, a_file_that_is_made_belongs_to_the_caller, 0, WAYS);
@@ -454,8 +455,15 @@ static Suite *identity_suite(void)
 	t = tcase_create("no new privileges");
 	tcase_add_unchecked_fixture(t, make_kid, scratch_remove);
 	tcase_add_loop_test(t, no_new_privileges_are_the_childs_alone, 0, WAYS);
-	tcase_add_loop_test(t, no_new_privileges_disarm_a_set_uid_program, 0, WAYS);
 	suite_add_tcase(s, t);
+
+	TCase *root = tcase_create("as root");
+
+	tcase_set_tags(root, "root");
+	tcase_add_unchecked_fixture(root, make_kid, scratch_remove);
+	tcase_add_test(root, groups_that_the_kernel_does_not_take_are_told);
+	tcase_add_loop_test(root, no_new_privileges_disarm_a_set_uid_program, 0, WAYS);
+	suite_add_tcase(s, root);
 	return s;
 }
 

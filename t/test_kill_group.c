@@ -356,12 +356,19 @@ static Suite *kill_group_suite(void)
 	tcase_add_loop_test(t, once_waited_for_a_group_of_one_is_gone, 0, 4);
 	tcase_add_loop_test(t, who_leads_no_group_has_none_to_kill, 0, WAYS);
 	tcase_add_loop_test(t, what_is_no_signal_is_refused, 0, 2);
-	tcase_add_loop_test(t, a_group_of_another_user_is_refused, 0, 2);
-	tcase_add_test(t, a_group_of_another_user_without_its_leader_is_refused);
 	tcase_add_test(t, what_is_not_there_is_not_sent_a_signal);
 	tcase_add_test(t, a_group_with_number_1_is_not_everybody);
-	tcase_add_loop_test(t, whoever_got_the_number_later_is_left_alone, 0, 2);
 	suite_add_tcase(s, t);
+
+	TCase *root = tcase_create("as root");
+
+	tcase_set_tags(root, "root");
+	tcase_set_timeout(root, 20);
+	tcase_add_unchecked_fixture(root, scratch_make, scratch_remove);
+	tcase_add_loop_test(root, a_group_of_another_user_is_refused, 0, 2);
+	tcase_add_test(root, a_group_of_another_user_without_its_leader_is_refused);
+	tcase_add_loop_test(root, whoever_got_the_number_later_is_left_alone, 0, 2);
+	suite_add_tcase(s, root);
 	return s;
 }
 

@@ -1,5 +1,5 @@
 /* test_maps.c - real children report their own descriptors: all maps of four onto four,
-   and two thousand random ones.  WEAN_SEED=N repeats a run. */
+   and many random ones.  WEAN_SEED=N repeats a run. */
 #define _GNU_SOURCE
 #include "descriptors.h"
 
@@ -161,6 +161,7 @@ static void add(struct map *m, int kind, int target, int source)
 
 static const unsigned long long ways[] = { 0, WEAN_NO_SHARED_MEMORY, WEAN_INHERIT_ALL };
 
+/* Half of them each way: t/test_table.c has all of them for each kind of table. */
 START_TEST(all_maps_of_four_onto_four)
 {
 	enum { FIRST = 4 };
@@ -173,7 +174,7 @@ START_TEST(all_maps_of_four_onto_four)
 	look_at_caller();
 	baseline_take(&b);
 	for (int code = 0; code < 5 * 5 * 5 * 5; code++) {
-		new_map(&m, ways[_i]);
+		new_map(&m, ways[code % 2]);
 		for (int i = 0, rest = code; i < 4; i++, rest /= 5)
 			if (rest % 5)
 				add(&m, WEAN_DUP, FIRST + i, FIRST + rest % 5 - 1);
@@ -256,10 +257,9 @@ static void add_cycle(struct map *m, int length)
 		add(m, WEAN_DUP, at, first);
 }
 
-static void random_map(struct map *m)
+static void random_map(struct map *m, int size)
 {
 	static const int kinds[] = { 0, WEAN_INHERIT, WEAN_NULL, WEAN_CLOSED };
-	int size = any(4) ? any(20) : any(201);
 
 	new_map(m, ways[any(3)]);
 	if (any(3) == 0)
@@ -279,12 +279,11 @@ static unsigned seed(void)
 	return getenv("WEAN_SEED") ? (unsigned)atoi(getenv("WEAN_SEED")) : 19002;
 }
 
-START_TEST(two_thousand_random_maps_of_up_to_two_hundred_entries)
+START_TEST(random_maps_of_up_to_two_hundred_entries)
 {
 	char *path = report_path(), *argv[] = { kid(), (char[]){ "report" }, path, NULL };
 	static struct map m;
 	struct baseline b;
-	size_t largest = 0;
 
 	NEED_DESCRIPTORS(LIMIT);
 	ck_assert_int_eq(set_limit(LIMIT), 0);
@@ -293,17 +292,15 @@ START_TEST(two_thousand_random_maps_of_up_to_two_hundred_entries)
 	open_pool();
 	look_at_caller();
 	baseline_take(&b);
-	for (int done = 0, n = scaled(2000); done < n; ) {
-		random_map(&m);
+	for (int done = 0, n = scaled(500); done < n; ) {
+		random_map(&m, done == 0 ? 200 : any(4) ? any(20) : any(201));
 		if (!is_valid(&m))
 			continue;
 		must_hold(&m, argv);
-		largest = m.o.nfds > largest ? m.o.nfds : largest;
 		done++;
 	}
 	errno = b.error;
 	baseline_same(&b);
-	ck_assert_uint_ge(largest, 180);
 	unlink(path);
 	free(path);
 }
@@ -314,10 +311,10 @@ static Suite *maps_suite(void)
 	Suite *s = suite_create("maps");
 	TCase *small = tcase_create("small"), *random = tcase_create("random");
 
-	tcase_set_timeout(small, 60);
-	tcase_set_timeout(random, 120);
-	tcase_add_loop_test(small, all_maps_of_four_onto_four, 0, COUNT(ways) - 1);
-	tcase_add_test(random, two_thousand_random_maps_of_up_to_two_hundred_entries);
+	tcase_set_timeout(small, 300);
+	tcase_set_timeout(random, 300);
+	tcase_add_test(small, all_maps_of_four_onto_four);
+	tcase_add_test(random, random_maps_of_up_to_two_hundred_entries);
 	suite_add_tcase(s, small);
 	suite_add_tcase(s, random);
 	return s;

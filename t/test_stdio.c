@@ -366,6 +366,7 @@ static Suite *stdio_suite(void)
 	tcase_add_loop_test(all, nothing_internal_is_left_where_all_is_inherited, 0, WAYS);
 	tcase_add_loop_test(all, a_temporary_never_takes_the_place_of_what_is_inherited, 0,
 	                    WAYS);
+	tcase_set_timeout(all, 60);
 	tcase_add_loop_test(all, nineteen_thousand_are_inherited, 0, WAYS);
 	suite_add_tcase(s, missing);
 	suite_add_tcase(s, all);

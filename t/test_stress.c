@@ -1,5 +1,5 @@
 /* test_stress.c - many children, with handlers, threads and other reapers about: each
-   status is right, nothing hangs, nothing is left.  WEAN_SCALE=10 makes a long run
+   status is right, nothing hangs, nothing is left.  WEAN_SCALE=50 makes a long run
    of it. */
 #define _GNU_SOURCE
 #include "waiting.h"
@@ -100,7 +100,7 @@ static void watch_handlers(int sig)
 
 START_TEST(an_interval_timer_disturbs_nothing)
 {
-	int n = scaled(750), wrong = 0;
+	int n = scaled(250), wrong = 0;
 	struct mishap m;
 	struct baseline b;
 	long long begin = now_ms();
@@ -139,7 +139,7 @@ static void *signal_group(void *arg)
 
 START_TEST(a_handler_never_runs_in_a_child)
 {
-	int n = scaled(400), wrong = 0;
+	int n = scaled(150), wrong = 0;
 	pthread_t thread;
 	struct mishap m;
 	long long begin = now_ms();
@@ -180,6 +180,12 @@ static void *work_alone(void *arg)
 }
 
 enum { BATCH = 25 };
+
+/* Children of one thread, of which one batch is the least. */
+static int in_batches(int children)
+{
+	return children < BATCH ? BATCH : children;
+}
 
 static int start_batch(struct crew *c, struct wean_child *children)
 {
@@ -249,7 +255,7 @@ static void work(void *(*how)(void *), int n, int children, int may_be_unknown)
 
 START_TEST(eight_threads_start_and_wait)
 {
-	int children = scaled(250);
+	int children = scaled(100);
 	struct baseline b;
 	long long begin = now_ms();
 
@@ -263,7 +269,7 @@ END_TEST
 
 START_TEST(eight_threads_start_many_and_wait_for_all)
 {
-	int children = scaled(100);
+	int children = in_batches(scaled(50));
 	struct baseline b;
 	long long begin = now_ms();
 
@@ -327,16 +333,17 @@ enum { HOSTS = sizeof hosts / sizeof *hosts };
 /* One thread or several, one by one or in batches. */
 START_TEST(a_host_that_reaps_gets_the_right_status_or_none)
 {
-	int threads = _i / HOSTS % 2 ? 4 : 1;
-	int children = scaled(200) / threads;
+	int threads = _i / HOSTS % 2 ? 4 : 1, batches = _i / HOSTS / 2;
+	int children = scaled(100 / threads);
 	long long begin = now_ms();
 	struct baseline b;
 
 	warm_up_threads();
 	hosts[_i % HOSTS]();
 	baseline_take(&b);
-	work(_i / HOSTS / 2 ? work_in_batches : work_alone, threads, children,
-	     may_be_unknown());
+	if (batches)
+		children = in_batches(children);
+	work(batches ? work_in_batches : work_alone, threads, children, may_be_unknown());
 	done = 1;
 	if (_i % HOSTS == 2)
 		pthread_join(reaper, NULL);

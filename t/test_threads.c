@@ -5,7 +5,9 @@
 #include <sched.h>
 #include <semaphore.h>
 
-enum { THREADS = 8, EACH = 250 };
+enum { THREADS = 8 };
+
+static int each; /* starts of a thread */
 
 /* No assertion here: Check's are not for threads. */
 static int start_one(int thread, int i)
@@ -17,7 +19,7 @@ static int start_one(int thread, int i)
 	char word[32], code[8], text[64] = "";
 
 	snprintf(word, sizeof word, "%d-%d", thread, i);
-	snprintf(code, sizeof code, "%d", (thread * EACH + i) % 256);
+	snprintf(code, sizeof code, "%d", (thread * each + i) % 256);
 	if (wean_spawn(&child, KID("echo", word, "--then", "exit", code), &opt))
 		return 0;
 	FILE *out = fdopen(child.out, "r");
@@ -26,7 +28,7 @@ static int start_one(int thread, int i)
 	            text[strlen(word)] == '\n' && !strncmp(text, word, strlen(word));
 	fclose(out);
 	right &= !wean_wait(&child, -1, &status) && status.kind == WEAN_EXITED &&
-	         status.value == (thread * EACH + i) % 256;
+	         status.value == (thread * each + i) % 256;
 	wean_release(&child);
 	return right;
 }
@@ -44,7 +46,7 @@ static void *start_many(void *arg)
 {
 	int thread = *(int *)arg, right = 0;
 
-	for (int i = 0; i < EACH; i++)
+	for (int i = 0; i < each; i++)
 		right += i % 5 == 4 ? fail_one(way(i % 2)) : start_one(thread, i);
 	*(int *)arg = right;
 	return NULL;
@@ -56,6 +58,7 @@ START_TEST(eight_threads_start_children_side_by_side)
 	int results[THREADS];
 	struct baseline b;
 
+	each = scaled(100);
 	for (int i = 0; i < THREADS; i++) {
 		results[i] = i;
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, start_many,
@@ -63,7 +66,7 @@ START_TEST(eight_threads_start_children_side_by_side)
 	}
 	for (int i = 0; i < THREADS; i++) {
 		ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
-		ck_assert_int_eq(results[i], EACH);
+		ck_assert_int_eq(results[i], each);
 	}
 	baseline_take(&b);
 	ck_assert_uint_lt(b.nfds, 64);
@@ -182,7 +185,7 @@ static Suite *threads_suite(void)
 	TCase *t = tcase_create("threads");
 
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
-	tcase_set_timeout(t, 30);
+	tcase_set_timeout(t, 120);
 	tcase_add_test(t, eight_threads_start_children_side_by_side);
 	tcase_add_loop_test(t, a_thread_with_a_table_of_its_own_passes_its_own_files, 0,
 	                    WAYS);

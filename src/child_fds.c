@@ -13,18 +13,31 @@ relaunch(struct child *c, enum table table)
 	return ECANCELED;
 }
 
+/* The init of a new PID namespace takes it along when it ends: after its failure there
+   is no relaunch. */
+static int
+is_only_chance(const struct plan *p)
+{
+	return p->nfetches > 0 && wean_sys_getpid() == 1;
+}
+
 /* The first thing of all: until then the table is the parent's, and nothing may be
    placed, opened or closed in it. */
 int
 wean_child_own_table(struct child *c)
 {
 	const struct plan *p = c->plan;
+	unsigned cut = p->cut;
 	int r;
 
 	c->top = p->top;
 	if (p->table == TABLE_COPIED)
 		return 0;
-	r = wean_sys_close_range(p->cut, ~0U, SYS_UNSHARE);
+	if (is_only_chance(p)) {
+		c->uncut = 1;
+		cut = c->top = ~0U;
+	}
+	r = wean_sys_close_range(cut, ~0U, SYS_UNSHARE);
 	if (r == 0) {
 		c->report->closed = CLOSE_UNSHARE;
 		return 0;
@@ -96,6 +109,8 @@ fetch_one(struct child *c, const struct fetch *f)
 	int fd;
 
 	c->report->index = f->index;
+	if (c->uncut)
+		return positive(wean_sys_dup_onto(f->number, f->land));
 	fd = f->oflag >= 0 ? open_again(p, f) : wean_sys_pidfd_getfd(p->parent, f->number);
 	if (fd < 0 || !is_file(fd, &f->file) || move_to(fd, f->land) != 0)
 		return relaunch(c, TABLE_CUT_HIGH);
@@ -124,7 +139,7 @@ wean_child_fetch_high(struct child *c)
 	int opened = 0, error = 0;
 
 	for (size_t i = 0; i < p->nfetches && !error; i++) {
-		if (p->fetches[i].oflag < 0 && !opened) {
+		if (p->fetches[i].oflag < 0 && !opened && !c->uncut) {
 			opened = 1;
 			error = open_parent(c);
 		}

@@ -9,6 +9,7 @@ struct child {
 	const struct birth *birth;
 	struct report *report;
 	unsigned top;     /* descriptors that it was not given are below this */
+	int uncut;        /* it has all sources, for it can't ask for a relaunch */
 	int lost;         /* bits of 0, 1, 2 that the caller does not have */
 	int foreground;   /* the terminal's group to be given back, or 0 */
 };

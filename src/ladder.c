@@ -65,16 +65,21 @@ clone_shares_memory(struct launch *l)
 }
 
 static enum answer
+probe_cut(struct launch *l, int (*start)(const struct sys_clone *))
+{
+	return wean_probe_cut(start, l->scratch->stack, sizeof l->scratch->stack);
+}
+
+static enum answer
 ask_cut(struct launch *l)
 {
-	int (*start)(const struct sys_clone *) = wean_sys_clone3;
+	enum answer cut = ANSWER_UNKNOWN;
 
-	if (is_refused(RUNG_CLONE3)) {
-		if (clone_shares_memory(l) != ANSWER_YES)
-			return ANSWER_UNKNOWN;
-		start = wean_sys_clone;
-	}
-	return wean_probe_cut(start, l->scratch->stack, sizeof l->scratch->stack);
+	if (!is_refused(RUNG_CLONE3))
+		cut = probe_cut(l, wean_sys_clone3);
+	if (cut == ANSWER_UNKNOWN && clone_shares_memory(l) == ANSWER_YES)
+		cut = probe_cut(l, wean_sys_clone);
+	return cut;
 }
 
 enum table
@@ -109,6 +114,7 @@ shared_table(const struct launch *l)
 	return l->plan->table == TABLE_COPIED ? 0 : SYS_FILES;
 }
 
+/* Where only something has run out, the child's own may be had yet. */
 static int
 can_open_pidfds(void)
 {
@@ -116,7 +122,7 @@ can_open_pidfds(void)
 
 	if (fd >= 0)
 		wean_sys_close(fd);
-	return fd >= 0;
+	return fd >= 0 || wean_is_shortage(-fd);
 }
 
 /* An optional flag without which what was refused is called again: the rung itself is

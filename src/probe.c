@@ -64,7 +64,7 @@ wean_kernel_may_cut_badly(void)
 	int v[3];
 
 	wean_sys_kernel(v);
-	if (v[0] == 5 && v[1] < 9)
+	if ((v[0] > 0 && v[0] < 5) || (v[0] == 5 && v[1] < 9))
 		return 0; /* has no such call */
 	if (v[0] > 6 || (v[0] == 6 && v[1] >= 11))
 		return 0;
@@ -122,5 +122,5 @@ wean_probe_cut(int (*start)(const struct sys_clone *), char *stack, size_t size)
 	int pid = ask(start, &c);
 	int lowest = *(volatile int *)&cut.lowest;
 
-	return answer(lowest == 64, pid < 0 ? -pid : -lowest);
+	return pid < 0 ? ANSWER_UNKNOWN : answer(lowest == 64, -lowest);
 }

@@ -4,7 +4,8 @@
 
 #include "sys.h"
 
-/* UNKNOWN: something had run out, or a child that ends at once would do harm. */
+/* UNKNOWN: no such child could be made, or would have done harm; or something had run
+   out. */
 enum answer { ANSWER_UNKNOWN, ANSWER_YES, ANSWER_NO };
 
 /* Whether clone(CLONE_VM) shares memory: emulators make a plain fork of it, and every
@@ -16,7 +17,8 @@ enum answer wean_probe_memory(char *stack, size_t size);
    early.  Distributions carry the fix without the number. */
 int wean_kernel_may_cut_badly(void);
 
-/* Asks that in truth: whether a table is cut cleanly.  `start` shares memory. */
+/* Asks that in truth: whether a table is cut cleanly.  `start` shares memory; where it
+   is refused there is no answer. */
 enum answer wean_probe_cut(int (*start)(const struct sys_clone *), char *stack,
                            size_t size);
 

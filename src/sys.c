@@ -32,20 +32,12 @@
 # endif
 #endif
 
-/* A test puts a function of its own between the library and the kernel here. */
-#ifndef WEAN_GATE
-# define WEAN_GATE syscall
-#else
-# define WEAN_GATE_IS_ANOTHERS
-long WEAN_GATE(long, ...);
-#endif
-
 /* The way into the kernel: its answer, and libc's errno as it was.  Where a child may
    run beside its parent (a machine that has wean_clone3()) it has to be made by hand,
    since both share the one errno of the calling thread. */
-#if defined __x86_64__ && !defined __ILP32__ && !defined WEAN_GATE_IS_ANOTHERS
+#if defined __x86_64__ && !defined __ILP32__
 static long
-call(long nr, long a, long b, long c, long d, long e, long f)
+kernel(long nr, long a, long b, long c, long d, long e, long f)
 {
 	register long r10 __asm__("r10") = d;
 	register long r8 __asm__("r8") = e;
@@ -57,9 +49,9 @@ call(long nr, long a, long b, long c, long d, long e, long f)
 	    : "rcx", "r11", "memory");
 	return r;
 }
-#elif defined __aarch64__ && !defined __ILP32__ && !defined WEAN_GATE_IS_ANOTHERS
+#elif defined __aarch64__ && !defined __ILP32__
 static long
-call(long nr, long a, long b, long c, long d, long e, long f)
+kernel(long nr, long a, long b, long c, long d, long e, long f)
 {
 	register long x8 __asm__("x8") = nr;
 	register long x0 __asm__("x0") = a;
@@ -75,10 +67,10 @@ call(long nr, long a, long b, long c, long d, long e, long f)
 }
 #else
 static long
-call(long nr, long a, long b, long c, long d, long e, long f)
+kernel(long nr, long a, long b, long c, long d, long e, long f)
 {
 	int saved = errno;
-	long r = WEAN_GATE(nr, a, b, c, d, e, f);
+	long r = syscall(nr, a, b, c, d, e, f);
 
 	if (r == -1) {
 		r = -errno;
@@ -88,9 +80,16 @@ call(long nr, long a, long b, long c, long d, long e, long f)
 }
 #endif
 
+/* A test puts a function of its own between the library and the kernel here. */
+#ifdef WEAN_GATE
+static long WEAN_GATE(long nr, long a, long b, long c, long d, long e, long f);
+#else
+# define WEAN_GATE kernel
+#endif
+
 #define CALL(...) CALL_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 #define CALL_(nr, a, b, c, d, e, f, ...) \
-	call((nr), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+	WEAN_GATE((nr), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define ICALL(...) ((int)CALL(__VA_ARGS__))
 
 /* ---- descriptors ---- */

@@ -62,7 +62,7 @@ watch_all(struct watch *w)
 enum { NAP_MS = 10 };
 
 /* `kept_back`: something was readable and yet not over, since a tracer keeps the end to
-   itself.  More than RLIMIT_NOFILE cannot be polled. */
+   itself.  More than RLIMIT_NOFILE cannot be polled, nor many where memory is short. */
 static int
 pause_for(const struct watch *w, int left, int kept_back)
 {
@@ -72,7 +72,7 @@ pause_for(const struct watch *w, int left, int kept_back)
 		wean_sys_sleep_us(1000);
 	if (w->polls)
 		r = wean_sys_poll(w->polls, w->n, w->naps ? nap : left);
-	return r == -EINVAL ? wean_sys_sleep_us(1000L * nap) : r;
+	return r < 0 && r != -EINTR ? wean_sys_sleep_us(1000L * nap) : r;
 }
 
 static int

@@ -8,8 +8,6 @@
 
 #include "descriptors.h"
 
-#include <stdarg.h>
-
 #include "../src/closer.h"
 
 /* ---- the gate ------------------------------------------------------------ */
@@ -26,13 +24,7 @@ static struct {
 
 static long let_through(long nr, const long *a)
 {
-	return syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
-}
-
-static long refuse(int error)
-{
-	errno = error;
-	return -1;
+	return kernel(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 static long gated_listing(const long *a)
@@ -40,7 +32,7 @@ static long gated_listing(const long *a)
 	long len;
 
 	if (gates.broken_listing)
-		return refuse(EIO);
+		return -EIO;
 	if (gates.empty_listing)
 		return 0;
 	len = let_through(SYS_getdents64, a);
@@ -66,7 +58,7 @@ static long gated_close_range(const long *a)
 {
 	gates.close_ranges++;
 	if (gates.deny_close_range)
-		return refuse(gates.deny_close_range);
+		return -gates.deny_close_range;
 	return let_through(SYS_close_range, a);
 }
 
@@ -81,7 +73,7 @@ static long gated_pselect(const long *a)
 {
 	gates.pselects++;
 	if (gates.deny_pselect)
-		return refuse(gates.deny_pselect);
+		return -gates.deny_pselect;
 	return let_through(SYS_pselect6, a);
 }
 
@@ -90,7 +82,7 @@ static long gated_poll(const long *a)
 	gates.polls++;
 	gates.longest_poll = a[1] > gates.longest_poll ? a[1] : gates.longest_poll;
 	if (gates.deny_poll)
-		return refuse(gates.deny_poll);
+		return -gates.deny_poll;
 	return let_through(SYS_ppoll, a);
 }
 
@@ -98,19 +90,14 @@ static long gated_fcntl(const long *a)
 {
 	gates.queries++;
 	if (gates.deny_fcntl)
-		return refuse(gates.deny_fcntl);
+		return -gates.deny_fcntl;
 	return let_through(SYS_fcntl_, a);
 }
 
-long gate(long nr, ...)
+static long gate(long nr, long a0, long a1, long a2, long a3, long a4, long a5)
 {
-	long a[6];
-	va_list list;
+	long a[6] = { a0, a1, a2, a3, a4, a5 };
 
-	va_start(list, nr);
-	for (int i = 0; i < 6; i++)
-		a[i] = va_arg(list, long);
-	va_end(list);
 	switch (nr) {
 	case SYS_close_range:
 		return gated_close_range(a);

@@ -127,7 +127,7 @@ can_open_pidfds(void)
 
 /* An optional flag without which what was refused is called again: the rung itself is
    refused only where the bare call is.  0: none.  A child can do without a pidfd where
-   no descriptor is left. */
+   no descriptor is left; one that needs it may still get it on another rung. */
 static unsigned long long
 flag_to_drop(struct launch *l, unsigned long long flags, int error)
 {
@@ -138,7 +138,7 @@ flag_to_drop(struct launch *l, unsigned long long flags, int error)
 	if (!(flags & SYS_PIDFD) || error == EAGAIN || error == ENOMEM)
 		return 0;
 	if (needs_pidfd(l->plan) && (wean_is_shortage(error) || !can_open_pidfds())) {
-		l->hopeless = 1;
+		l->unsure = 1;
 		return 0;
 	}
 	return SYS_PIDFD;
@@ -213,7 +213,7 @@ start_fork(struct launch *l)
 {
 	int pid = start(l, wean_sys_fork, SYS_PIDFD);
 
-	if (pid < 0 && wean_sys_not_here(-pid) && !l->hopeless) {
+	if (pid < 0 && wean_sys_not_here(-pid) && !l->unsure) {
 		l->exit_signal = SIGCHLD;
 		pid = start(l, wean_sys_fork, 0);
 	}
@@ -308,7 +308,7 @@ try_rung(struct launch *l, size_t step)
 	l->plan->table = l->table;
 	l->pidfd = -1;
 	pid = start_on(l, step);
-	if (pid >= 0 || wean_is_shortage(-pid) || l->hopeless || l->plan->table == TABLE_COPIED)
+	if (pid >= 0 || wean_is_shortage(-pid) || l->plan->table == TABLE_COPIED)
 		return pid;
 	l->plan->table = TABLE_COPIED;
 	return start_on(l, step);
@@ -325,7 +325,7 @@ wean_ladder_climb(struct launch *l)
 		l->rung = ladder[i].rung;
 		l->unsure = 0;
 		pid = try_rung(l, i);
-		if (pid >= 0 || wean_is_shortage(-pid) || l->hopeless || l->rung == RUNG_FORK)
+		if (pid >= 0 || wean_is_shortage(-pid) || l->rung == RUNG_FORK)
 			break;
 		if (!l->unsure)
 			remember_refused(l->rung);

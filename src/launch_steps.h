@@ -14,8 +14,7 @@ struct launch {
 	int pid, pidfd;
 	int exit_signal;    /* 0: an exec makes SIGCHLD of it */
 	int wake;           /* our end of the pipe by which a fork tells */
-	int unsure;         /* the rung was not tried, for a question that has no answer now */
-	int hopeless;       /* no other rung can give what is needed */
+	int unsure;         /* the bare rung was not tried: it may serve another start */
 	int alive;          /* 0 once a child that we do not sleep for has executed */
 };
 

@@ -297,12 +297,32 @@ wean_sys_is_cgroup2(int fd)
 	return is_file_system(fd, 0x63677270);
 }
 
+/* Where a mount put the directory of another process there, the number of the listing leads
+   to another file, or to none.  Where that can't be asked it is not known. */
+static int
+lists_another(int list)
+{
+	char text[12], *at = text + sizeof text;
+	struct sys_file itself = { 0 }, seen = { 0 };
+	int n = list;
+
+	*--at = '\0';
+	do
+		*--at = (char)('0' + n % 10);
+	while ((n /= 10) > 0);
+	if (wean_sys_file(list, &itself) < 0)
+		return 0;
+	return wean_sys_file_at(list, at, &seen) < 0 || seen.device != itself.device
+	    || seen.inode != itself.inode;
+}
+
 int
 wean_sys_list_open(void)
 {
+	enum { PROCFS = 0x9fa0 };
 	int fd = wean_sys_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 
-	if (fd >= 0 && !is_file_system(fd, 0x9fa0)) { /* PROC_SUPER_MAGIC */
+	if (fd >= 0 && (!is_file_system(fd, PROCFS) || lists_another(fd))) {
 		wean_sys_close(fd);
 		return -ENOTSUP;
 	}

@@ -48,7 +48,7 @@ int wean_sys_file_at(int dir, const char *path, struct sys_file *);
 int wean_sys_is_cgroup2(int fd);
 
 /* A listing of the calling process's own descriptors, -ENOTSUP where what is
-   there is not procfs.  wean_sys_listed() takes the next number off a record of
+   there is not procfs, or another process's.  wean_sys_listed() takes the next number off a record of
    `buf`, advancing *at; -1: the buffer is used up, ask for the next one. */
 int wean_sys_list_open(void);
 int wean_sys_list_rewind(int list);

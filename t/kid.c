@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,7 +73,15 @@ static void add(struct numbers *fds, int fd)
 	fds->at[fds->n++] = fd;
 }
 
-/* A listing without the directory it is read from is not of procfs. */
+static int is_itself(int dir, const char *name)
+{
+	struct stat itself, seen;
+
+	return !fstat(dir, &itself) && !fstatat(dir, name, &seen, 0) &&
+	       itself.st_dev == seen.st_dev && itself.st_ino == seen.st_ino;
+}
+
+/* A listing without the directory it is read from is not of procfs, or another's. */
 static int list_proc(struct numbers *fds)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -83,7 +92,7 @@ static int list_proc(struct numbers *fds)
 	for (struct dirent *e; (e = readdir(dir));) {
 		int fd = e->d_name[0] == '.' ? -1 : atoi(e->d_name);
 		if (fd == dirfd(dir))
-			self = 1;
+			self = is_itself(fd, e->d_name);
 		else if (fd >= 0)
 			add(fds, fd);
 	}
@@ -94,7 +103,7 @@ static int list_proc(struct numbers *fds)
 static void list_scan(struct numbers *fds)
 {
 	fds->n = 0;
-	for (int fd = 0; fd < 4096; fd++)
+	for (int fd = 0; fd < 8192; fd++)
 		if (fcntl(fd, F_GETFD) >= 0)
 			add(fds, fd);
 }

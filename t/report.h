@@ -3,7 +3,7 @@
  * `kid report` writes lines "key value...", the last of them "end":
  *
  *   listing proc | scan          how it found its descriptors: /proc/self/fd, or
- *                                F_GETFD on 0 to 4095 where that can't be read
+ *                                F_GETFD on 0 to 8191 where that can't be read
  *   fd N ACCESS FDFLAGS FLFLAGS DEV INO RDEV TYPE LINK
  *                                one each, ascending; see struct report_fd
  *   argc N, arg I LENGTH TEXT    envc N, env I LENGTH TEXT

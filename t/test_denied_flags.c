@@ -1,0 +1,226 @@
+/* test_denied_flags.c - clone3(2) that refuses some of its flags, as older kernels do: they
+   are done without, and the call itself is not given up. */
+#define _GNU_SOURCE
+#include "denying.h"
+
+#include "../src/clone3.h"
+#include "../src/sys.h"
+
+/* ---- between the library and the kernel ---------------------------------- */
+
+static struct {
+	unsigned long long flags; /* that are refused; 0: every call is */
+	int error;                /* 0: none is */
+	int calls;
+	unsigned long long tried; /* flags of the call that went through, or of the last */
+} gate;
+
+long __real_wean_clone3(void *args, size_t size, int (*go)(void *), void *arg);
+long __wrap_wean_clone3(void *args, size_t size, int (*go)(void *), void *arg);
+
+/* The linker brings the library's calls here. */
+long __wrap_wean_clone3(void *args, size_t size, int (*go)(void *), void *arg)
+{
+	unsigned long long flags = *(uint64_t *)args;
+
+	gate.calls++;
+	gate.tried = flags;
+	if (gate.error && (!gate.flags || flags & gate.flags))
+		return -gate.error;
+	return __real_wean_clone3(args, size, go, arg);
+}
+
+static void refuse(unsigned long long flags, int error)
+{
+	gate.flags = flags;
+	gate.error = error;
+	gate.calls = 0;
+}
+
+/* ---- flags --------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	unsigned long long flags;
+	const char *shared, *copied;
+} rows[] = {
+	{ "reset handlers", SYS_CLEAR_SIGHAND, "clone3+unshare", "clone3copy+unshare" },
+	{ "pidfd", SYS_PIDFD, "clone3+unshare", "clone3copy+unshare" },
+	{ "shared table", SYS_FILES, "clone3+close_range", "clone3copy+close_range" },
+	{ "shared memory", SYS_VM, "clone+unshare", "clone3copy+unshare" },
+	{ "handlers, pidfd", SYS_CLEAR_SIGHAND | SYS_PIDFD,
+	  "clone3+unshare", "clone3copy+unshare" },
+	{ "handlers, pidfd, table", SYS_CLEAR_SIGHAND | SYS_PIDFD | SYS_FILES,
+	  "clone3+close_range", "clone3copy+close_range" },
+	{ "wait for the exec", SYS_VFORK, "clone+unshare", "fork+close_range" },
+};
+
+static const int errors[] = { ENOSYS, EPERM, EACCES, EINVAL, E2BIG, ENOTSUP };
+
+static void assert_same_signals(const struct report *x, const struct report *y)
+{
+	static const char *const keys[] = { "sigblk", "sigpnd", "sigign", "sigcgt" };
+
+	for (size_t i = 0; i < COUNT(keys); i++)
+		ck_assert_uint_eq(report_mask(x, keys[i]), report_mask(y, keys[i]));
+}
+
+START_TEST(flags_that_are_refused_are_done_without)
+{
+	unsigned long long memory = way(_i % WAYS);
+	const struct wean_options o = { FDS(DUP(9, 5000)), .flags = memory };
+	const char *shared = memory ? "clone3copy+unshare" : "clone3+unshare";
+	unsigned long long all;
+
+	NEED_DESCRIPTORS(5001);
+	open_far_ones();
+	handle(SIGUSR1, on_tick);
+	signal(SIGUSR2, SIG_IGN);
+	struct report *plain = reported_by(shared, &o);
+	all = gate.tried;
+	for (size_t n = 0; n < COUNT(errors); n++) {
+		refuse(rows[_i / WAYS].flags, errors[n]);
+		struct report *r = reported_by(memory ? rows[_i / WAYS].copied
+		                                      : rows[_i / WAYS].shared, &o);
+		ck_assert_str_eq(report_fd_list(r), "0 1 2 9");
+		HOLDS(r, 9, 5000);
+		assert_same_signals(plain, r);
+		ck_assert_int_gt(gate.calls, 0);
+		report_free(r);
+		if (rows[_i / WAYS].flags & (SYS_VM | SYS_VFORK))
+			break; /* the call as it has to be is refused, which is remembered */
+		refuse(0, 0);
+		report_free(reported_by(shared, &o));
+		ck_assert_uint_eq(gate.tried, all);
+	}
+	report_free(plain);
+}
+END_TEST
+
+START_TEST(a_failure_is_told_without_them_too)
+{
+	const struct wean_options o = { .flags = way(_i % WAYS) };
+	char *absent[] = { (char[]){ "/absent" }, NULL };
+
+	for (size_t n = 0; n < COUNT(errors); n++) {
+		refuse(rows[_i / WAYS].flags, errors[n]);
+		refused(absent, &o, ENOENT, WEAN_STAGE_EXEC, -1);
+	}
+}
+END_TEST
+
+/* As in a time namespace of older kernels: its memory would be shared, so both calls
+   refuse. */
+START_TEST(where_no_memory_may_be_shared_it_is_copied)
+{
+	const struct denial shared = { .nr = SYS_clone, .when = DENY_WITH, .arg = 0,
+	                               .bits = CLONE_VM, .error = EINVAL };
+	const struct wean_options o = { FDS(DUP(9, 5000)) };
+	char *absent[] = { (char[]){ "/absent" }, NULL };
+
+	if (!can_deny())
+		SKIP("no filter of system calls");
+	NEED_DESCRIPTORS(5001);
+	open_far_ones();
+	ck_assert(deny_these(&shared, 1));
+	for (int again = 0; again < 2; again++) {
+		refuse(SYS_VM, EINVAL);
+		struct report *r = reported_by("clone3copy+unshare", &o);
+		ck_assert_str_eq(report_fd_list(r), "0 1 2 9");
+		ck_assert_int_eq(again && gate.calls > 1, 0);
+		report_free(r);
+		refused(absent, &o, ENOENT, WEAN_STAGE_EXEC, -1);
+	}
+}
+END_TEST
+
+/* A cgroup that may not be joined says nothing about the call. */
+START_TEST(a_cgroup_that_is_refused_does_not_give_up_the_call)
+{
+	struct wean_options o = { .flags = WEAN_IN_CGROUP };
+
+	ck_assert_int_ge(o.cgroupfd = open("/", O_RDONLY | O_CLOEXEC), 0);
+	for (size_t n = 0; n < COUNT(errors); n++) {
+		refuse(SYS_INTO_CGROUP, errors[n]);
+		refused(KID("exit", "0"), &o, EBADF, WEAN_STAGE_CGROUP, -1);
+		refuse(0, 0);
+		report_free(reported_by("clone3+unshare", NULL));
+		const struct wean_options copy = { .flags = WEAN_NO_SHARED_MEMORY };
+		report_free(reported_by("clone3copy+unshare", &copy));
+	}
+	close(o.cgroupfd);
+}
+END_TEST
+
+/* ---- the call ------------------------------------------------------------ */
+
+START_TEST(a_call_that_is_refused_bare_is_not_made_again)
+{
+	refuse(0, errors[_i]);
+	report_free(reported_by("clone+unshare", NULL));
+	ck_assert_int_gt(gate.calls, 0);
+	refuse(0, 0);
+	report_free(reported_by("clone+unshare", NULL));
+	ck_assert_int_eq(gate.calls, 0);
+}
+END_TEST
+
+START_TEST(what_has_run_out_is_told_and_not_remembered)
+{
+	const struct wean_options o = { .flags = way(_i) };
+	static const int shortages[] = { EAGAIN, ENOMEM };
+
+	for (size_t n = 0; n < COUNT(shortages); n++) {
+		refuse(0, shortages[n]);
+		refused(KID("exit", "0"), &o, shortages[n], WEAN_STAGE_LAUNCH, -1);
+		ck_assert_int_eq(gate.calls, 1);
+		refuse(0, 0);
+		report_free(reported_by(_i ? "clone3copy+unshare" : "clone3+unshare", &o));
+	}
+}
+END_TEST
+
+/* As where no descriptor is left for it. */
+START_TEST(without_room_for_a_pidfd_a_child_is_started_unless_it_is_needed)
+{
+	static const int shortages[] = { EMFILE, ENFILE };
+	const struct wean_options o = { .flags = way(_i) };
+	const struct wean_options needs = { .flags = way(_i) | WEAN_NEED_PIDFD };
+
+	for (size_t n = 0; n < COUNT(shortages); n++) {
+		refuse(SYS_PIDFD, shortages[n]);
+		report_free(reported_by(_i ? "clone3copy+unshare" : "clone3+unshare", &o));
+		ck_assert_int_eq(gate.calls, 2);
+		refused(KID("exit", "0"), &needs, shortages[n], WEAN_STAGE_LAUNCH, -1);
+	}
+}
+END_TEST
+
+/* ------------------------------------------------------------------------- */
+
+static Suite *denied_flags_suite(void)
+{
+	Suite *s = suite_create("denied flags");
+	TCase *t = tcase_create("flags"), *both = tcase_create("both calls");
+
+	tcase_set_timeout(t, 30);
+	tcase_set_tags(t, "default");
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
+	tcase_add_loop_test(t, flags_that_are_refused_are_done_without, 0,
+	                    WAYS * COUNT(rows));
+	tcase_add_loop_test(t, a_failure_is_told_without_them_too, 0, WAYS * COUNT(rows));
+	tcase_add_test(t, a_cgroup_that_is_refused_does_not_give_up_the_call);
+	tcase_add_loop_test(t, a_call_that_is_refused_bare_is_not_made_again, 0,
+	                    COUNT(errors));
+	tcase_add_loop_test(t, what_has_run_out_is_told_and_not_remembered, 0, WAYS);
+	tcase_add_loop_test(t, without_room_for_a_pidfd_a_child_is_started_unless_it_is_needed,
+	                    0, WAYS);
+	suite_add_tcase(s, t);
+	tcase_set_tags(both, "default seccomp");
+	tcase_add_unchecked_fixture(both, scratch_make, scratch_remove);
+	tcase_add_test(both, where_no_memory_may_be_shared_it_is_copied);
+	suite_add_tcase(s, both);
+	return s;
+}
+
+RUN_WITH_STDIO_ALONE(denied_flags_suite)

@@ -43,6 +43,9 @@ user)
 	cd "$own/$leg"
 	../tree/configure --enable-werror
 	;;
+highlimit)
+	configure
+	;;
 *)
 	echo "leg.sh: no leg $leg" >&2
 	exit 2
@@ -54,7 +57,7 @@ export WEAN_SCALE CK_EXCLUDE_TAGS
 make=${MAKE:-make}
 $make -j"$jobs" all
 case $leg in
-clang) $make -j"$jobs" check bench-programs demo-programs ;;
+clang) $make -j"$jobs" check bench-programs demo-programs storm-programs ;;
 space) $make -j"$jobs" check TESTS=t/consumer.sh check_PROGRAMS=t/kid ;;
 user)
 	$make -j"$jobs" check TESTS=
@@ -69,5 +72,6 @@ user)
 	cp t/*.log t/*.trs "$logs"
 	exit $status
 	;;
+highlimit) $make check check_PROGRAMS= TESTS=t/highlimit.sh ;;
 *) $make -j"$jobs" check TESTS="$*" ;;
 esac

@@ -1,0 +1,115 @@
+/* storming.h - for t/storm.c: a million descriptors at once, what a process has open, and
+   system calls that are refused by their flags. */
+#ifndef STORMING_H
+#define STORMING_H
+
+#include "descriptors.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+
+#include "count.h"
+#include "deny.h"
+
+/* t/highlimit mounts a second procfs here, which a test does not hide. */
+#define LISTING "/tmp/proc/self/fd"
+
+/* ---- many descriptors --------------------------------------------------- */
+
+enum { A_MESSAGE = 253 }; /* descriptors: SCM_MAX_FD of the kernel */
+
+/* Receives n copies of fd at the lowest free numbers: the last of them.  A dup(2) for
+   each would take a minute for a million. */
+static inline int pass(const int sockets[2], int fd, int n)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(A_MESSAGE * sizeof fd)];
+	size_t size = (size_t)n * sizeof fd;
+	struct iovec byte = { (char[1]){ 0 }, 1 };
+	struct msghdr m = {
+		.msg_iov = &byte, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = CMSG_SPACE(size),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+	                       .cmsg_len = CMSG_LEN(size) };
+	for (size_t at = 0; at < size; at += sizeof fd)
+		memcpy(CMSG_DATA(c) + at, &fd, sizeof fd);
+	ck_assert_int_eq(sendmsg(sockets[0], &m, 0), 1);
+	ck_assert_int_eq(recvmsg(sockets[1], &m, 0), 1);
+	ck_assert_int_eq(m.msg_flags & MSG_CTRUNC, 0);
+	memcpy(&fd, CMSG_DATA(c) + size - sizeof fd, sizeof fd);
+	return fd;
+}
+
+/* Opens every number below n, without close-on-exec. */
+static inline void open_all_below(int n)
+{
+	int sockets[2], fd = open("/dev/null", O_RDWR), next;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+	for (next = sockets[1] + 1; next < n;)
+		next = 1 + pass(sockets, fd, n - next < A_MESSAGE ? n - next : A_MESSAGE);
+	ck_assert_int_eq(next, n);
+	ck_assert_int_ge(fcntl(n - 1, F_GETFD), 0);
+	ck_assert_int_eq(fcntl(n, F_GETFD), -1);
+}
+
+/* 0: exactly these numbers are open.  Otherwise 2 gets a line. */
+static inline int others_are_open(const int *numbers, size_t n)
+{
+	DIR *dir = opendir(LISTING);
+	size_t found = 0, others = 0, at;
+	int other = -1;
+
+	if (!dir) {
+		perror(LISTING);
+		return -1;
+	}
+	for (struct dirent *e; (e = readdir(dir));) {
+		int fd = e->d_name[0] == '.' ? dirfd(dir) : atoi(e->d_name);
+
+		if (fd == dirfd(dir))
+			continue;
+		for (at = 0; at < n && numbers[at] != fd; at++)
+			;
+		found += at < n;
+		others += at == n;
+		other = at == n ? fd : other;
+	}
+	closedir(dir);
+	if (found == n && others == 0)
+		return 0;
+	dprintf(2, "%zu of %zu are open, and %zu others: %d\n", found, n, others, other);
+	return 1;
+}
+
+/* ---- another kernel ----------------------------------------------------- */
+
+static inline int hide_proc(void)
+{
+	return unshare(CLONE_NEWNS) ||
+	       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	       mount("none", "/proc", "tmpfs", 0, NULL);
+}
+
+/* Where argument n (from 0) has one of these bits.  0: it can't be arranged. */
+static inline int deny_with(long nr, int n, uint32_t bits, int error)
+{
+	struct filter_step steps[] = {
+		{ 0x20, 0, 0, 0 },                          /* load the number */
+		{ 0x15, 0, 3, (uint32_t)nr },               /* not it: skip three */
+		{ 0x20, 0, 0, 16 + 8 * (uint32_t)n },       /* load the argument's low half */
+		{ 0x45, 0, 1, bits },                       /* none of them: skip one */
+		{ 0x06, 0, 0, 0x50000U | (uint32_t)error }, /* SECCOMP_RET_ERRNO */
+		{ 0x06, 0, 0, 0x7fff0000U },                /* SECCOMP_RET_ALLOW */
+	};
+	struct filter filter = { sizeof steps / sizeof *steps, steps };
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, 2 /* SECCOMP_MODE_FILTER */, &filter);
+}
+
+#endif

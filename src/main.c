@@ -480,7 +480,9 @@ parse(struct command *c, int argc, char **argv)
 	make_getopt(longs, shorts);
 	opterr = 0;
 	while ((got = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
-		if (got == '?' || got == ':')
+		if (got == ':') /* of the last word; optind may be past it */
+			refuse_option(got, argv[argc - 1]);
+		if (got == '?')
 			refuse_option(got, argv[optind - 1]);
 		option_of(got)->take(c, optarg);
 	}

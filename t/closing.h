@@ -135,7 +135,8 @@ static inline void assert_calls(const struct job *job, const struct count *c)
 		ck_assert_uint_eq(closes, 0);
 		ck_assert_uint_ge(ranges, gaps(job));
 		ck_assert_uint_le(ranges, gaps(job) + job->n / PIECE);
-		ck_assert_uint_eq(count_total(c, COUNT_PARENT), ranges);
+		if (!SANITIZED) /* which has calls of its own */
+			ck_assert_uint_eq(count_total(c, COUNT_PARENT), ranges);
 	}
 }
 

@@ -15,6 +15,13 @@
  *   ptrace    count_calls(), or any other tracing
  *   seccomp   deny()
  *   native    the real kernel, libc's own allocator, memory and times as they are
+ *   pidfd     pidfd_open(2) and what is done by a pidfd
+ *   exec      execve(2) as it is: valgrind's changes LD_PRELOAD, complains of a program
+ *             without arguments, and ends the process at some failures; with qemu-user
+ *             some come later, in the program
+ *   table     descriptors and their limit are the program's alone: valgrind keeps some at
+ *             the hard limit, and lets none change that
+ *   signals   a handler that runs when its signal comes, not when libc is called next
  *   root      ids, mounts, namespaces, cgroups
  * What is not left out and can't run says so with SKIP().
  */
@@ -83,6 +90,16 @@ static inline int scaled(int n)
 	return often < 1 ? 1 : (int)often;
 }
 
+/* One more case of the suite, of the tests that have these needs, separated by blanks. */
+static inline TCase *case_that_needs(Suite *s, const char *needs)
+{
+	TCase *t = tcase_create(needs);
+
+	tcase_set_tags(t, needs);
+	suite_add_tcase(s, t);
+	return t;
+}
+
 static inline int run_suite(Suite *suite)
 {
 	default_ignored_signals();
@@ -116,18 +133,50 @@ static inline char *kid(void)
 /* Its argv: KID("exit", "7"). */
 #define KID(...) ((char *[]){ kid(), __VA_ARGS__, NULL })
 
+/* ---- memory ------------------------------------------------------------- */
+
+/* What a helper gives and a test need not free: it lives as long as the test's process,
+   and a leak checker finds it here. */
+struct kept_memory {
+	void *memory;
+	struct kept_memory *next;
+};
+
+static inline void *for_good(void *memory)
+{
+	static struct kept_memory *all;
+	struct kept_memory *k = malloc(sizeof *k);
+
+	if (!memory || !k)
+		ck_abort_msg("no memory");
+	k->memory = memory;
+	k->next = __atomic_exchange_n(&all, k, __ATOMIC_RELAXED);
+	return memory;
+}
+
 /* ---- limits ------------------------------------------------------------- */
 
-/* Sets a soft limit of the caller and gives the one before.  Raw: glibc has an enum for
-   the resource, musl an int. */
+/* Raw, of 64 bits: glibc has an enum for the resource, musl an int. */
+struct limits {
+	uint64_t soft, hard;
+};
+
+static inline struct limits limit_of(int resource)
+{
+	struct limits limit;
+
+	ck_assert_int_eq(syscall(SYS_prlimit64, 0, resource, NULL, &limit), 0);
+	return limit;
+}
+
+/* Sets a soft limit of the caller and gives the one before. */
 static inline uint64_t soft_limit(int resource, uint64_t soft)
 {
-	uint64_t limit[2];
+	struct limits limit = limit_of(resource);
+	uint64_t before = limit.soft;
 
-	ck_assert_int_eq(syscall(SYS_prlimit64, 0, resource, NULL, limit), 0);
-	uint64_t before = limit[0];
-	limit[0] = soft;
-	ck_assert_int_eq(syscall(SYS_prlimit64, 0, resource, limit, NULL), 0);
+	limit.soft = soft;
+	ck_assert_int_eq(syscall(SYS_prlimit64, 0, resource, &limit, NULL), 0);
 	return before;
 }
 
@@ -163,7 +212,7 @@ static inline void fill_descriptors(struct filling *f, int n)
 		limit.rlim_cur = limit.rlim_max;
 		ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	}
-	ck_assert_ptr_nonnull(f->fds = calloc((size_t)n, sizeof *f->fds));
+	f->fds = for_good(calloc((size_t)n, sizeof *f->fds));
 	for (f->n = 0; f->n < n; f->n++) {
 		int fd = f->n ? dup(f->fds[0]) : open("/dev/null", O_RDWR);
 		ck_assert_msg(fd >= 0, "%d descriptors: %s", f->n, strerror(errno));
@@ -347,10 +396,10 @@ static inline void baseline_same(struct baseline *b)
 
 /* ---- what the child sees ----------------------------------------------- */
 
-/* A file that a child of any id can write to; unlink and free it. */
+/* A file that a child of any id can write to; unlink it. */
 static inline char *report_path(void)
 {
-	char *path = strdup("/tmp/wean-report-XXXXXX");
+	char *path = for_good(strdup("/tmp/wean-report-XXXXXX"));
 	int fd = mkstemp(path);
 
 	ck_assert_msg(fd >= 0, "%s: %s", path, strerror(errno));

@@ -6,6 +6,11 @@
 
 #define ENOENT_TEXT ": No such file or directory"
 #define EACCES_TEXT ": Permission denied"
+#ifdef __GLIBC__
+# define EMFILE_TEXT "Too many open files"
+#else /* musl */
+# define EMFILE_TEXT "No file descriptors available"
+#endif
 
 /* Long enough for every sentence here but one about a long name. */
 enum { TEXT = 8192 };

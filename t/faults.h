@@ -60,6 +60,11 @@ static const struct fault_row {
 	{ "fstatfs", SYS_fstatfs, -1, IS, 0, { ENOSYS, EPERM, EIO },
 	  AT(CLOSE) | AT(CGROUP), { ENOTSUP, EBADF } },
 #endif
+	/* the size of the table, for a scan of it */
+	{ "mmap of its own", SYS_mmap_, -1, IS, 0, { ENOMEM, EPERM }, AT(CLOSE), { ENOTSUP } },
+	{ "mprotect", SYS_mprotect, -1, IS, 0, { ENOMEM, EACCES }, AT(CLOSE), { ENOTSUP } },
+	{ "pselect6", SYS_pselect6, -1, IS, 0, { ENOSYS, EPERM, ENOMEM }, AT(CLOSE),
+	  { ENOTSUP } },
 	{ "getdents64", SYS_getdents64, -1, IS, 0, { EIO, ENOMEM }, AT(CLOSE), { 0 } },
 	/* processes */
 	{ "clone3", GATE_CLONE3, -1, IS, 0,
@@ -322,6 +327,16 @@ static inline int is_explained(int error, int stage)
 		if (same && (!stage || r->stages >> stage & 1))
 			return 1;
 	}
+	return 0;
+}
+
+/* Whether F_GETFD said of an open descriptor that it is closed, which no kernel does. */
+static inline int was_lied_to(void)
+{
+	for (int i = 0; i < FAULT_ROWS; i++)
+		if (faults->failed[i] && fault_rows[i].arg == 1
+		    && fault_rows[i].value == F_GETFD)
+			return 1;
 	return 0;
 }
 

@@ -340,20 +340,28 @@ static Suite *adopt_suite(void)
 
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_set_timeout(t, 20);
-	tcase_add_loop_test(t, a_fork_of_the_hosts_own_is_waited_for, 0, 2);
-	tcase_add_test(t, a_fork_that_is_over_gives_its_status);
 	tcase_add_test(t, an_adopted_leader_is_stopped_with_its_group);
 	tcase_add_test(t, the_flag_for_handlers_counts_for_an_adopted_process_too);
-	tcase_add_test(t, one_that_is_gone_cannot_be_adopted);
 	tcase_add_test(t, no_number_of_a_process_is_below_0);
 	tcase_add_test(t, every_other_flag_is_refused);
-	tcase_add_test(t, without_a_number_for_a_pidfd_it_is_adopted_all_the_same);
-	tcase_add_loop_test(t, without_pidfds_it_is_adopted_unless_one_is_needed, 0, 3);
-	tcase_add_test(t, a_thread_is_no_process);
-	tcase_add_test(t, the_pidfd_does_not_become_a_standard_descriptor);
 	tcase_add_loop_test(t, pid_0_is_no_process_but_holds_ends, 0, 2);
 	tcase_add_test(t, a_release_closes_the_ends_set_for_an_adopted_process);
 	suite_add_tcase(s, t);
+
+	t = case_that_needs(s, "pidfd");
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
+	tcase_set_timeout(t, 20);
+	tcase_add_loop_test(t, a_fork_of_the_hosts_own_is_waited_for, 0, 2);
+	tcase_add_test(t, a_fork_that_is_over_gives_its_status);
+	tcase_add_test(t, one_that_is_gone_cannot_be_adopted);
+	tcase_add_test(t, without_a_number_for_a_pidfd_it_is_adopted_all_the_same);
+	tcase_add_test(t, a_thread_is_no_process);
+	tcase_add_test(t, the_pidfd_does_not_become_a_standard_descriptor);
+
+	t = case_that_needs(s, "seccomp");
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
+	tcase_set_timeout(t, 20);
+	tcase_add_loop_test(t, without_pidfds_it_is_adopted_unless_one_is_needed, 0, 3);
 	return s;
 }
 

@@ -228,7 +228,7 @@ START_TEST(what_is_not_open_or_no_directory_is_refused)
 	cannot_enter(-1, EBADF);
 	cannot_enter(700, EBADF);
 	NEEDS_GROUP();
-	char *file = malloc(strlen(group) + 20);
+	char *file = for_good(malloc(strlen(group) + 20));
 	sprintf(file, "%s/cgroup.procs", group);
 	int fd = open(file, O_RDONLY | O_CLOEXEC);
 	ck_assert_int_ge(fd, 0);
@@ -346,35 +346,36 @@ static Suite *cgroup_suite(void)
 	Suite *s = suite_create("cgroup");
 	TCase *t = tcase_create("entered");
 
+	tcase_set_tags(t, "root");
 	tcase_add_unchecked_fixture(t, make_group, remove_group);
 	tcase_add_loop_test(t, by_default_a_child_is_in_the_callers_group, 0, WAYS);
+	tcase_add_loop_test(t, a_child_is_in_its_group_and_the_caller_in_its_own, 0, WAYS);
+	tcase_add_loop_test(t, the_groups_directory_stays_out_unless_listed, 0, WAYS);
+	tcase_add_loop_test(t, a_group_far_above_among_many_descriptors_is_found, 0,
+	                    WAYS);
+	tcase_add_loop_test(t, the_group_is_entered_with_the_callers_rights, 0, WAYS);
 	suite_add_tcase(s, t);
 
 	t = tcase_create("refused");
+	tcase_set_tags(t, "root");
 	tcase_add_unchecked_fixture(t, make_group, remove_group);
+	tcase_add_test(t, what_is_not_open_or_no_directory_is_refused);
 	tcase_add_test(t, a_directory_that_is_no_group_is_refused);
+	tcase_add_test(t, a_group_below_a_threaded_one_is_refused);
+	tcase_add_loop_test(t, a_group_that_was_removed_is_refused, 0, WAYS);
+	tcase_add_test(t, a_group_without_permission_is_refused);
+	tcase_add_test(t, a_refused_group_changes_nothing_for_later_starts);
 	tcase_add_test(t, a_directory_that_looks_like_a_group_is_refused);
 	tcase_add_test(t, a_group_without_its_flag_is_refused);
 	suite_add_tcase(s, t);
 
-	TCase *root = tcase_create("as root");
+	t = case_that_needs(s, "default ptrace root");
+	tcase_add_unchecked_fixture(t, make_group, remove_group);
+	tcase_add_test(t, a_child_is_in_its_group_from_the_first_instruction);
 
-	tcase_set_tags(root, "root");
-	tcase_add_unchecked_fixture(root, make_group, remove_group);
-	tcase_add_loop_test(root, a_child_is_in_its_group_and_the_caller_in_its_own, 0,
-	                    WAYS);
-	tcase_add_loop_test(root, the_groups_directory_stays_out_unless_listed, 0, WAYS);
-	tcase_add_loop_test(root, a_group_far_above_among_many_descriptors_is_found, 0,
-	                    WAYS);
-	tcase_add_loop_test(root, the_group_is_entered_with_the_callers_rights, 0, WAYS);
-	tcase_add_test(root, a_child_is_in_its_group_from_the_first_instruction);
-	tcase_add_test(root, who_enters_a_group_does_not_share_the_callers_memory);
-	tcase_add_test(root, what_is_not_open_or_no_directory_is_refused);
-	tcase_add_test(root, a_group_below_a_threaded_one_is_refused);
-	tcase_add_loop_test(root, a_group_that_was_removed_is_refused, 0, WAYS);
-	tcase_add_test(root, a_group_without_permission_is_refused);
-	tcase_add_test(root, a_refused_group_changes_nothing_for_later_starts);
-	suite_add_tcase(s, root);
+	t = case_that_needs(s, "default root");
+	tcase_add_unchecked_fixture(t, make_group, remove_group);
+	tcase_add_test(t, who_enters_a_group_does_not_share_the_callers_memory);
 	return s;
 }
 

@@ -422,6 +422,8 @@ START_TEST(a_vfork_child_closes_its_own_descriptors_alone)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_msg(status == 0, "status %#x", (unsigned)status);
 	baseline_same(&b);
+	free(job.left.fds);
+	free(job.sorted);
 }
 END_TEST
 
@@ -433,30 +435,38 @@ static Suite *close_suite(void)
 	TCase *t = tcase_create("close");
 
 	tcase_set_timeout(t, 30);
+	tcase_add_test(t, the_list_is_not_written_to);
+	tcase_add_test(t, a_negative_number_or_a_missing_list_closes_nothing);
+	tcase_add_loop_test(t, a_vfork_child_closes_its_own_descriptors_alone, 0, 1);
+	suite_add_tcase(s, t);
+
+	t = case_that_needs(s, "ptrace seccomp");
+	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, everything_from_a_number_on_is_closed, 0, 2);
 	tcase_add_loop_test(t, all_but_the_kept_are_closed, 0, REFUSALS);
 	tcase_add_loop_test(t, two_hundred_of_ten_thousand_are_kept, 0, 2);
 	tcase_add_loop_test(t, long_lists_are_kept_too, 0, 2);
 	tcase_add_loop_test(t, a_long_list_of_one_number_keeps_one, 0, 2);
-	tcase_add_test(t, the_list_is_not_written_to);
-	tcase_add_test(t, a_negative_number_or_a_missing_list_closes_nothing);
 	tcase_add_loop_test(t, what_is_open_above_a_lowered_limit_is_closed, 0, 2);
 	tcase_add_loop_test(t, a_limit_that_is_used_up_is_no_hindrance, 0, 2);
+
+	t = case_that_needs(s, "seccomp");
+	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, what_cannot_be_closed_is_never_told_to_be, 0, HIDES_BY_MOUNT);
 	tcase_add_loop_test(t, what_cannot_be_closed_is_never_told_to_be, HIDES_BY_MOUNT + 2,
 	                    5);
+	tcase_add_loop_test(t, a_vfork_child_closes_its_own_descriptors_alone, 1, 2);
+
+	t = case_that_needs(s, "seccomp root");
+	tcase_set_timeout(t, 30);
+	tcase_add_loop_test(t, what_cannot_be_closed_is_never_told_to_be, HIDES_BY_MOUNT,
+	                    HIDES_BY_MOUNT + 2);
+
+	t = case_that_needs(s, "seccomp native");
+	tcase_set_timeout(t, 30);
 #ifdef COUNTS_MALLOC
 	tcase_add_test(t, no_memory_is_asked_for);
 #endif
-	tcase_add_loop_test(t, a_vfork_child_closes_its_own_descriptors_alone, 0, 2);
-	suite_add_tcase(s, t);
-
-	TCase *root = tcase_create("as root");
-
-	tcase_set_tags(root, "root");
-	tcase_add_loop_test(root, what_cannot_be_closed_is_never_told_to_be, HIDES_BY_MOUNT,
-	                    HIDES_BY_MOUNT + 2);
-	suite_add_tcase(s, root);
 	return s;
 }
 

@@ -249,9 +249,13 @@ static Suite *closer_suite(void)
 {
 	Suite *s = suite_create("closer");
 	TCase *all = tcase_create("all rungs"), *listing = tcase_create("listing");
+	TCase *ranges = tcase_create("ranges");
 
+	tcase_set_tags(all, "table");
+	tcase_set_tags(listing, "table");
 	tcase_set_timeout(all, 30);
-	tcase_add_loop_test(all, each_range_loses_all_but_what_is_kept, 0, COUNT(rungs));
+	tcase_set_timeout(ranges, 30);
+	tcase_add_loop_test(ranges, each_range_loses_all_but_what_is_kept, 0, COUNT(rungs));
 	tcase_add_loop_test(all,
 	        numbers_near_round_ones_and_at_the_limit_are_closed_like_any_other, 0, COUNT(rungs));
 	tcase_add_loop_test(all, a_number_above_a_lowered_limit_is_closed, 0, COUNT(rungs));
@@ -265,6 +269,7 @@ static Suite *closer_suite(void)
 	tcase_add_test(listing, what_appears_while_closing_is_closed_too);
 	tcase_add_test(listing, nineteen_thousand_are_closed_by_as_many_calls);
 	tcase_add_test(listing, a_table_that_is_full_is_emptied);
+	suite_add_tcase(s, ranges);
 	suite_add_tcase(s, all);
 	suite_add_tcase(s, listing);
 	return s;

@@ -394,19 +394,20 @@ static Suite *command_suite(void)
 	tcase_add_test(t, arguments_pass_untouched);
 	tcase_add_test(t, environment_directory_and_signals_are_those_of_the_command);
 	tcase_add_test(t, v_tells_what_was_done);
-	tcase_add_test(t, what_is_sent_to_the_command_reaches_the_program);
-	tcase_add_test(t, the_terminals_signals_are_the_programs_to_handle);
-	tcase_add_test(t, what_the_command_was_told_to_ignore_it_ignores);
 	tcase_add_test(t, a_signal_during_the_start_reaches_the_program);
 	suite_add_tcase(s, t);
 
-	TCase *root = tcase_create("as root");
+	t = case_that_needs(s, "signals");
+	tcase_add_unchecked_fixture(t, find_programs, scratch_remove);
+	tcase_set_timeout(t, 10);
+	tcase_add_test(t, what_is_sent_to_the_command_reaches_the_program);
+	tcase_add_test(t, the_terminals_signals_are_the_programs_to_handle);
+	tcase_add_test(t, what_the_command_was_told_to_ignore_it_ignores);
 
-	tcase_set_tags(root, "root");
-	tcase_set_timeout(root, 10);
-	tcase_add_unchecked_fixture(root, find_programs, scratch_remove);
-	tcase_add_test(root, a_set_uid_program_may_not_search);
-	suite_add_tcase(s, root);
+	t = case_that_needs(s, "root");
+	tcase_add_unchecked_fixture(t, find_programs, scratch_remove);
+	tcase_set_timeout(t, 10);
+	tcase_add_test(t, a_set_uid_program_may_not_search);
 	return s;
 }
 

@@ -140,7 +140,7 @@ START_TEST(posix_spawn_shows_its_signal_calls_and_ends_in_execve)
 
 	ck_assert_int_eq(count_calls(&c, spawn_it, KID("exit", "7")), 0);
 	ck_assert_uint_eq(count_of(&c, COUNT_CHILD, SYS_execve), 1);
-	ck_assert_uint_gt(count_of(&c, COUNT_CHILD, SYS_rt_sigaction), 10);
+	ck_assert_uint_gt(count_of(&c, COUNT_CHILD, SYS_rt_sigaction), 1); /* glibc's: 64 */
 	ck_assert_uint_gt(count_of(&c, COUNT_PARENT, SYS_rt_sigprocmask), 1);
 	ck_assert_int_eq(c.executed, 1);
 	count_free(&c);
@@ -511,6 +511,7 @@ static TCase *count_case(void)
 {
 	TCase *t = tcase_create("count");
 
+	tcase_set_tags(t, "ptrace native");
 	tcase_add_test(t, vfork_and_execve_is_one_call_each);
 	tcase_add_test(t, an_execve_that_failed_has_its_errno);
 	tcase_add_test(t, a_close_loop_is_counted_with_its_failures);

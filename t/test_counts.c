@@ -327,9 +327,15 @@ static Suite *counts_suite(void)
 	TCase *c = tcase_create("starts"), *fds = tcase_create("descriptors");
 	TCase *failed = tcase_create("failures");
 
+	tcase_set_tags(c, "default ptrace native");
+	tcase_set_tags(fds, "default ptrace native");
+	tcase_set_tags(failed, "default ptrace native");
 	tcase_set_timeout(c, 30);
 	tcase_set_timeout(fds, 30);
 	tcase_set_timeout(failed, 30);
+	tcase_set_tags(c, "default ptrace");
+	tcase_set_tags(fds, "default ptrace");
+	tcase_set_tags(failed, "default ptrace");
 	tcase_add_loop_test(c, a_start_is_nine_calls_in_the_child_and_four_in_the_parent, 0,
 	                    COUNT(callers));
 	tcase_add_loop_test(c, a_copy_of_the_memory_takes_a_page_more_and_nothing_else, 0,

@@ -284,6 +284,7 @@ static Suite *eintr_suite(void)
 	Suite *s = suite_create("eintr");
 	TCase *t = tcase_create("eintr");
 
+	tcase_set_tags(t, "signals");
 	tcase_set_timeout(t, 20);
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_loop_test(t, with_the_flag_a_handler_ends_the_wait, 0, 2 * CALLS);

@@ -168,6 +168,7 @@ static Suite *etxtbsy_suite(void)
 	TCase *threads = tcase_create("threads"), *single = tcase_create("single");
 
 	tcase_set_timeout(threads, 600);
+	tcase_set_tags(threads, "exec");
 	tcase_set_timeout(single, 60);
 	tcase_add_unchecked_fixture(threads, scratch_make, scratch_remove);
 	tcase_add_loop_test(threads, a_program_just_written_runs_whatever_other_threads_start,

@@ -180,11 +180,14 @@ static Suite *exec_suite(void)
 	tcase_add_loop_test(t, a_script_is_found_by_search_and_among_candidates, 0, WAYS);
 	tcase_add_loop_test(t, a_script_whose_name_begins_with_a_dash_is_a_script, 0,
 	                    WAYS);
+	suite_add_tcase(s, t);
+
+	t = case_that_needs(s, "exec");
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_loop_test(t, an_interpreter_that_is_missing_is_a_failed_start, 0, WAYS);
 	tcase_add_loop_test(t, a_loader_that_is_missing_is_a_failed_start, 0, WAYS);
 	tcase_add_loop_test(t, a_program_that_is_being_written_is_told, 0, WAYS);
 	tcase_add_loop_test(t, what_is_too_long_for_the_kernel_is_told, 0, WAYS);
-	suite_add_tcase(s, t);
 	return s;
 }
 

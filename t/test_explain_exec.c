@@ -247,6 +247,7 @@ static Suite *explain_exec_suite(void)
 	Suite *s = suite_create("explain exec");
 	TCase *t = tcase_create("sentences");
 
+	tcase_set_tags(t, "exec");
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_test(t, a_missing_program_is_told_from_one_that_is_not_found);
 	tcase_add_test(t, a_program_that_may_not_be_executed_is_named);
@@ -260,14 +261,11 @@ static Suite *explain_exec_suite(void)
 	tcase_add_test(t, too_much_of_everything_is_named);
 	suite_add_tcase(s, t);
 
-	TCase *root = tcase_create("as root");
-
-	tcase_set_tags(root, "root");
-	tcase_add_unchecked_fixture(root, scratch_make, scratch_remove);
-	tcase_add_test(root, what_a_user_may_not_execute_is_not_blamed_on_the_interpreter);
-	tcase_add_test(root,
+	t = case_that_needs(s, "exec root");
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
+	tcase_add_test(t, what_a_user_may_not_execute_is_not_blamed_on_the_interpreter);
+	tcase_add_test(t,
 	               a_file_system_without_execution_is_not_blamed_on_the_interpreter);
-	suite_add_tcase(s, root);
 	return s;
 }
 

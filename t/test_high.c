@@ -319,11 +319,12 @@ static void *outlive_main(void *arg)
 
 START_TEST(a_thread_gives_its_files_when_the_main_thread_is_gone)
 {
-	struct numbers n = { way(_i % WAYS), _i / WAYS };
+	static struct numbers n; /* the stack is the main thread's */
 	pthread_t thread;
 	int status;
 
 	NEED_DESCRIPTORS(6000);
+	n = (struct numbers){ way(_i % WAYS), _i / WAYS };
 	pid_t pid = fork();
 	if (!pid) {
 		pthread_create(&thread, NULL, outlive_main, &n);

@@ -62,7 +62,7 @@ START_TEST(a_caller_that_may_not_be_looked_into_gives_copies)
 }
 END_TEST
 
-static const struct denial {
+static const struct denied_calls {
 	long nr;
 	int error;
 	size_t fetches; /* that are tried */
@@ -75,7 +75,7 @@ static const struct denial {
 	{ SYS_pidfd_open, EMFILE, 0 },
 };
 
-static const struct denial *denial;
+static const struct denied_calls *denial;
 
 static int meet_denial(void)
 {

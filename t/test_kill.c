@@ -294,21 +294,22 @@ static Suite *kill_suite(void)
 	tcase_add_loop_test(t, a_zombie_takes_signals_and_a_child_waited_for_does_not, 0,
 	                    2);
 	tcase_add_loop_test(t, a_signal_that_there_is_not_is_refused, 0, 2);
-	tcase_add_loop_test(t, a_handler_may_kill_the_child_that_is_waited_for, 0, 2);
 	tcase_add_test(t, threads_may_kill_while_another_one_waits);
 	tcase_add_loop_test(t, at_the_moment_of_the_end_either_is_right, 0, 2);
 	tcase_add_test(t, a_struct_without_a_child_kills_nobody);
 	suite_add_tcase(s, t);
 
-	TCase *root = tcase_create("as root");
+	t = case_that_needs(s, "signals");
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
+	tcase_set_timeout(t, 30);
+	tcase_add_loop_test(t, a_handler_may_kill_the_child_that_is_waited_for, 0, 2);
 
-	tcase_set_tags(root, "root");
-	tcase_set_timeout(root, 30);
-	tcase_add_unchecked_fixture(root, scratch_make, scratch_remove);
-	tcase_add_loop_test(root, a_child_with_other_ids_gives_eperm, 0, 2);
-	tcase_add_test(root, a_stranger_with_the_same_pid_is_neither_killed_nor_waited_for);
-	tcase_add_loop_test(root, a_stranger_is_safe_once_the_child_was_waited_for, 0, 2);
-	suite_add_tcase(s, root);
+	t = case_that_needs(s, "root");
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
+	tcase_set_timeout(t, 30);
+	tcase_add_loop_test(t, a_child_with_other_ids_gives_eperm, 0, 2);
+	tcase_add_test(t, a_stranger_with_the_same_pid_is_neither_killed_nor_waited_for);
+	tcase_add_loop_test(t, a_stranger_is_safe_once_the_child_was_waited_for, 0, 2);
 	return s;
 }
 

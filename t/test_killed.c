@@ -39,7 +39,7 @@ END_TEST
 
 static void *reap_with_all(void *arg)
 {
-	while (waitpid(-1, NULL, __WALL) > 0 || !*(volatile int *)arg)
+	while (waitpid(-1, NULL, __WALL) > 0 || !__atomic_load_n((int *)arg, __ATOMIC_RELAXED))
 		sched_yield();
 	return NULL;
 }
@@ -47,14 +47,14 @@ static void *reap_with_all(void *arg)
 /* Whoever of the two gets to reap it. */
 START_TEST(a_killed_child_that_the_host_reaps_is_an_error_too)
 {
-	volatile int over = 0;
+	int over = 0;
 	pthread_t reaper;
 	sigset_t all, old;
 
 	/* The trap's signal is not for the reaper, from its first moment on. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ck_assert_int_eq(pthread_create(&reaper, NULL, reap_with_all, (void *)&over), 0);
+	ck_assert_int_eq(pthread_create(&reaper, NULL, reap_with_all, &over), 0);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	for (int i = 0; i < 20; i++) {
 		struct wean_child child;
@@ -67,7 +67,7 @@ START_TEST(a_killed_child_that_the_host_reaps_is_an_error_too)
 		refused_in(&trap, &child, KID("exit", "0"), &opt,
 		           (struct refusal){ ECANCELED, WEAN_STAGE_OPEN, 0 });
 	}
-	over = 1;
+	__atomic_store_n(&over, 1, __ATOMIC_RELAXED);
 	ck_assert_int_eq(pthread_join(reaper, NULL), 0);
 }
 END_TEST

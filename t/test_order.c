@@ -176,6 +176,7 @@ static Suite *order_suite(void)
 	Suite *s = suite_create("order");
 	TCase *t = tcase_create("order");
 
+	tcase_set_tags(t, "root ptrace");
 	tcase_add_unchecked_fixture(t, make_kid, scratch_remove);
 	tcase_add_loop_test(t, a_plain_child_takes_no_step_that_it_was_not_told, 0, WAYS);
 	suite_add_tcase(s, t);

@@ -522,16 +522,20 @@ static Suite *plan_suite(void)
 	tcase_add_loop_test(refusals, a_member_without_its_flag_or_its_list_is_refused, 0,
 	                    COUNT(flagless));
 	tcase_add_test(refusals, no_program_is_refused);
-	tcase_add_test(refusals, a_file_is_enough_without_arguments);
-	tcase_add_loop_test(refusals, a_wrong_descriptor_is_refused_by_its_index, 0,
-	                    COUNT(invalid));
-	tcase_add_loop_test(refusals, a_number_that_is_not_open_or_cannot_be_is_refused, 0,
-	                    COUNT(not_open));
 	tcase_add_test(refusals, a_merge_into_a_stdout_that_stays_out_is_refused);
 	tcase_add_test(refusals, same_of_what_is_not_inherited_is_refused_where_all_is);
 	add_plans(plans);
 	suite_add_tcase(s, refusals);
 	suite_add_tcase(s, plans);
+
+	TCase *needy = case_that_needs(s, "table");
+	tcase_add_loop_test(needy, a_wrong_descriptor_is_refused_by_its_index, 0,
+	                    COUNT(invalid));
+	tcase_add_loop_test(needy, a_number_that_is_not_open_or_cannot_be_is_refused, 0,
+	                    COUNT(not_open));
+
+	needy = case_that_needs(s, "exec");
+	tcase_add_test(needy, a_file_is_enough_without_arguments);
 	return s;
 }
 

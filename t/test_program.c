@@ -279,7 +279,7 @@ START_TEST(candidates_are_tried_in_turn)
 	ck_assert_int_eq(chdir(scratch), 0);
 	set_path("%s", good);
 	for (int i = 0; i < 4 && row->name[i]; i++)
-		list[i] = strdup(row->name[i]);
+		list[i] = for_good(strdup(row->name[i]));
 	for (int i = 0; i < WAYS; i++) {
 		opt.flags = way(i);
 		if (!row->error)

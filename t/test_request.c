@@ -280,8 +280,11 @@ static Suite *request_suite(void)
 	tcase_add_test(t, in_and_an_entry_for_0_exclude_each_other);
 	tcase_add_loop_test(t, a_target_at_the_limit_is_refused_and_one_below_is_not, 0,
 	                    WAYS);
-	tcase_add_test(t, no_bad_request_makes_a_process_or_a_pipe);
 	suite_add_tcase(s, t);
+
+	t = case_that_needs(s, "ptrace");
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
+	tcase_add_test(t, no_bad_request_makes_a_process_or_a_pipe);
 	return s;
 }
 

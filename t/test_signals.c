@@ -223,7 +223,7 @@ END_TEST
 #define CALLERS_MASK (WEAN_SIG(SIGHUP) | WEAN_SIG(SIGUSR1) | WEAN_SIG(32) | \
 	WEAN_SIG(33) | WEAN_SIG(34) | WEAN_SIG(LAST))
 
-static const struct kept {
+static const struct kept_signals {
 	unsigned long long flags;
 	int mask, ignored; /* are kept */
 } kept[] = {
@@ -235,7 +235,7 @@ static const struct kept {
 
 START_TEST(mask_and_ignored_signals_are_kept_where_asked_for)
 {
-	const struct kept *k = &kept[_i];
+	const struct kept_signals *k = &kept[_i];
 	unsigned long long callers = k->mask ? CALLERS_MASK : 0;
 	unsigned long long ignored = k->ignored ? ALL : ALL & ~BASE;
 	unsigned long long added = WEAN_SIG(SIGUSR2) | WEAN_SIG(SIGHUP) | WEAN_SIG(63);

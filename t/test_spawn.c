@@ -209,8 +209,6 @@ static Suite *spawn_suite(void)
 	                    by_default_a_child_inherits_the_first_three_and_nothing_else,
 	                    0, WAYS);
 	tcase_add_loop_test(t, a_missing_argv_or_child_is_refused, 0, WAYS);
-	tcase_add_loop_test(t, a_missing_first_argument_needs_a_file_or_candidates, 0,
-	                    WAYS);
 	tcase_add_loop_test(t, an_empty_name_is_a_program_that_is_not_there, 0, WAYS);
 	suite_add_tcase(s, t);
 
@@ -222,6 +220,11 @@ static Suite *spawn_suite(void)
 	tcase_add_loop_test(t, a_release_neither_kills_nor_reaps, 0, WAYS);
 	tcase_add_loop_test(t, the_request_is_not_written_to, 0, WAYS);
 	suite_add_tcase(s, t);
+
+	t = case_that_needs(s, "exec");
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
+	tcase_add_loop_test(t, a_missing_first_argument_needs_a_file_or_candidates, 0,
+	                    WAYS);
 	return s;
 }
 

@@ -19,6 +19,8 @@ static int spawn_under(int resource, rlim_t soft, struct wean_child *child,
 	errno = BASELINE_ERRNO;
 	if (error)
 		baseline_same(&b);
+	else
+		free(b.fds);
 	return error;
 }
 
@@ -391,12 +393,17 @@ END_TEST
 static Suite *steps_suite(void)
 {
 	Suite *s = suite_create("steps");
-	TCase *t = tcase_create("before the launch");
+	TCase *t = tcase_create("no memory");
 
+	tcase_set_tags(t, "native");
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_loop_test(t, a_request_that_does_not_fit_into_memory_is_refused, 0,
 	                    WAYS);
 	tcase_add_test(t, a_report_page_that_cannot_be_had_is_told);
+	suite_add_tcase(s, t);
+
+	t = tcase_create("before the launch");
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_loop_test(t, a_pipe_that_cannot_be_made_is_told_by_its_index, 0, WAYS);
 	tcase_add_loop_test(t, without_a_number_for_the_pidfd_a_child_starts_all_the_same,
 	                    0, WAYS);

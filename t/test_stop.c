@@ -450,7 +450,6 @@ static void add_all(TCase *t)
 	tcase_add_loop_test(t, who_is_stopped_is_woken_to_end, 0, KINDS);
 	tcase_add_loop_test(t, who_is_over_already_gives_its_status_at_once, 0, KINDS);
 	tcase_add_test(t, a_struct_without_a_child_cannot_be_stopped);
-	tcase_add_test(t, what_may_not_be_killed_is_not_waited_for_without_end);
 	tcase_add_loop_test(t, the_group_ends_with_its_leader, 0, 4);
 	tcase_add_loop_test(t, a_group_that_ignores_sigterm_is_killed_after_the_grace, 0,
 	                    4);
@@ -473,6 +472,11 @@ static Suite *stop_suite(void)
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	add_all(t);
 	suite_add_tcase(s, t);
+
+	t = case_that_needs(s, "root");
+	tcase_set_timeout(t, 20);
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
+	tcase_add_test(t, what_may_not_be_killed_is_not_waited_for_without_end);
 	return s;
 }
 

@@ -135,13 +135,15 @@ static void *after_the_main_thread(void *arg)
 /* In a process of its own, whose main thread ends. */
 static int in_thread(void *(*run_it)(void *), int arg)
 {
+	static int way_to_start;
 	int status;
 
+	way_to_start = arg;
 	fflush(NULL);
 	pid_t pid = fork();
 	if (!pid) {
 		pthread_t thread;
-		if (pthread_create(&thread, NULL, run_it, &(int){ arg }))
+		if (pthread_create(&thread, NULL, run_it, &way_to_start))
 			_exit(99);
 		if (run_it == after_the_main_thread)
 			pthread_exit(NULL);

@@ -1,15 +1,25 @@
-#include <stdlib.h>
-
 #include "fdmap.h"
 
 /* ---- sets of numbers ---- */
 
-static int
-compare(const void *a, const void *b)
+/* Shell's, which needs no memory: qsort(3) takes 2 KiB of stack in one libc, and of the
+   heap in another. */
+static void
+sort(int *v, size_t n)
 {
-	int x = *(const int *)a, y = *(const int *)b;
+	size_t gap = 1;
 
-	return (x > y) - (x < y);
+	while (gap < n / 3)
+		gap = 3 * gap + 1;
+	for (; gap > 0; gap /= 3)
+		for (size_t i = gap; i < n; i++) {
+			size_t at = i;
+			int x = v[i];
+
+			for (; at >= gap && v[at - gap] > x; at -= gap)
+				v[at] = v[at - gap];
+			v[at] = x;
+		}
 }
 
 static int
@@ -28,7 +38,7 @@ wean_fdmap_settle(struct fd_numbers *set)
 
 	if (is_settled(set))
 		return;
-	qsort(set->number, set->n, sizeof set->number[0], compare);
+	sort(set->number, set->n);
 	for (size_t i = 0; i < set->n; i++)
 		if (kept == 0 || set->number[kept - 1] != set->number[i])
 			set->number[kept++] = set->number[i];

@@ -1,6 +1,5 @@
 /* What every number of the child is to be. */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "plan.h"
 #include "request.h"
@@ -50,23 +49,27 @@ collect_entries(struct plan *p)
 }
 
 static int
-compare_slots(const void *a, const void *b)
+comes_after(const struct slot *x, const struct slot *y)
 {
-	const struct slot *x = a, *y = b;
-
-	if (x->target != y->target)
-		return x->target < y->target ? -1 : 1;
-	return (x->index > y->index) - (x->index < y->index);
+	return x->target > y->target || (x->target == y->target && x->index > y->index);
 }
 
-/* They mostly come in order. */
+/* As fdmap.c sorts.  They mostly come in order. */
 static void
 sort_slots(struct plan *p)
 {
-	for (size_t i = 1; i < p->nslots; i++)
-		if (compare_slots(&p->slots[i - 1], &p->slots[i]) > 0) {
-			qsort(p->slots, p->nslots, sizeof p->slots[0], compare_slots);
-			return;
+	size_t gap = 1;
+
+	while (gap < p->nslots / 3)
+		gap = 3 * gap + 1;
+	for (; gap > 0; gap /= 3)
+		for (size_t i = gap; i < p->nslots; i++) {
+			struct slot s = p->slots[i];
+			size_t at = i;
+
+			for (; at >= gap && comes_after(&p->slots[at - gap], &s); at -= gap)
+				p->slots[at] = p->slots[at - gap];
+			p->slots[at] = s;
 		}
 }
 

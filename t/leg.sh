@@ -166,61 +166,70 @@ tsan)
 	;;
 esac
 
+WEAN_SCALE=$scale CK_EXCLUDE_TAGS=$lacks
+export WEAN_SCALE CK_EXCLUDE_TAGS
 case $leg in
-asan | tsan) # a test that takes a second takes several
+valgrind | aarch64 | i686 | asan | tsan) # a test that takes a second takes several
 	CK_TIMEOUT_MULTIPLIER=10
 	export CK_TIMEOUT_MULTIPLIER
 	;;
 esac
-
-WEAN_SCALE=$scale CK_EXCLUDE_TAGS=$lacks
-export WEAN_SCALE CK_EXCLUDE_TAGS
-case $leg in
-valgrind | aarch64 | i686) CK_TIMEOUT_MULTIPLIER=10 && export CK_TIMEOUT_MULTIPLIER ;;
-esac
 make=${MAKE:-make}
 run="$make -j$jobs check"
-# Each fork takes its time there.
-emulated='t/test_spawn t/test_names t/test_fdmap t/test_path t/test_plan t/test_cut
-	t/test_table t/test_closer t/test_adopt t/test_close t/test_etxtbsy t/test_maps
-	t/test_stdio t/test_steps t/test_failures t/test_wait'
 $make -j"$jobs" all
+
+# The programs NAME..., which alone are built, and what else $also says.
+run_some() {
+	some=$(printf 't/test_%s ' "$@")
+	$run check_PROGRAMS="t/kid $some" TESTS="$some ${also-}"
+}
+
+# What every way to start a child has to do, whatever the machine.
+every='adopt maps names open program reaped request spawn stdio stop threads wait_many'
+pure='cut explain fdmap layout path plan table'
+
+# shellcheck disable=SC2086 # lists
 case $leg in
 clang) $run bench-programs demo-programs storm-programs ;;
+posix_spawn | fork) run_some $every kill_group limits stranger terminals ;;
 user)
-	$run TESTS=
 	as=
 	if [ "$(id -u)" = 0 ]; then
 		chown -R nobody .
 		as='setpriv --reuid=nobody --regid=nogroup --clear-groups'
 	fi
 	status=0
-	# shellcheck disable=SC2086 # a command and its options, or nothing
-	$as $run abs_builddir="$PWD" TESTS="$*" || status=$?
+	$as $run abs_builddir="$PWD" TESTS="$(all_but '\(sweep\|denied\).*' "$@")" || status=$?
 	cp t/*.log t/*.trs "$logs"
 	exit $status
 	;;
 highlimit) $make check check_PROGRAMS= TESTS=t/highlimit.sh ;;
 valgrind)
 	# The command and t/kid run natively.
-	tests=$(all_but '\(command.*\|kid\|count\|counts\)' "$@")
 	under="valgrind -q --error-exitcode=99 --num-callers=30 --leak-check=full"
 	under="$under --show-leak-kinds=definite --errors-for-leak-kinds=none"
-	$run TESTS="$tests" LOG_COMPILER="$under"
+	run="$run LOG_COMPILER='$under'"
+	eval "$run" TESTS="'$(printf 't/test_%s ' $every $pure)'"
 	if found_by_valgrind; then
 		exit 1
 	fi
 	;;
 aarch64)
 	aarch64-linux-gnu-objdump -d src/.libs/clone3.o | grep 'svc.*#0x0'
-	emulating aarch64 $run TESTS="$*"
+	run="emulating aarch64 $run"
+	run_some $every $pure closer close
 	"${SHELL:-sh}" ../tree/t/aarch64-kernel.sh ../kernel-aarch64 \
-		t/test_names t/test_spawn t/test_maps t/test_environment t/test_eintr
+		t/test_names t/test_spawn
 	;;
-i686) emulating i386 $run TESTS="$emulated" check_PROGRAMS="t/kid $emulated" ;;
+i686)
+	run="emulating i386 $run"
+	run_some $every $pure closer close
+	;;
+musl) run_some $every $pure close closer counts descriptors failures frugal host scan ;;
 musl-static)
-	few='t/test_spawn t/test_maps t/test_stdio t/test_steps t/test_wait t/test_stop'
-	$run TESTS="$few t/chroot.sh" check_PROGRAMS="t/kid $few"
+	also=t/chroot.sh
+	run_some maps spawn stdio
 	;;
-*) $run TESTS="$*" ;;
+asan) run_some $every $pure close closer environment explain_exec failures scan sweep_calls ;;
+tsan) run_some races reaped spawn stress threads wait_many ;;
 esac

@@ -12,6 +12,9 @@
  *   4. wean_wait() waits, for ever or for a time, and gives the status.
  *   5. wean_release() closes what the struct still holds.
  *
+ * wean_run() does it all: it starts the child, feeds it, collects what it writes,
+ * waits for it, and ends it at a time limit.
+ *
  * Rules that hold for every function:
  *
  *   - An int function returns 0 or a positive errno, and leaves errno itself
@@ -154,8 +157,10 @@ enum { /* wean_options.flags */
 	                                     out instead of becoming /dev/null */
 	WEAN_NO_SHARED_MEMORY = 0x200000, /* start from a copy of our memory */
 	WEAN_NEED_PIDFD       = 0x400000, /* fail rather than start without one */
-	WEAN_EINTR            = 0x1000000 /* wait, wait_any, wait_all (if any child has it)
-	                                     and stop return EINTR after a handler ran */
+	WEAN_EINTR            = 0x1000000 /* wait, wait_any, wait_all (if any child has it),
+	                                     stop and communicate return EINTR after a
+	                                     handler ran: call again.  wean_run stops the
+	                                     child and returns it */
 };
 
 /* ---- the child --------------------------------------------------------- */
@@ -276,6 +281,95 @@ void wean_release(struct wean_child *child);
 int wean_explain(const struct wean_child *child, char *const argv[],
                  const struct wean_options *options, int error, char *text,
                  size_t size);
+
+/* ---- output ------------------------------------------------------------ */
+
+struct wean_io {
+	const void *input;     /* what the child reads from its stdin */
+	size_t input_len;
+	size_t out_max, err_max; /* bytes that are kept; 0: all.  The rest is read and
+	                          dropped */
+	int (*on_out)(void *context, const char *data, size_t len); /* takes what comes
+	                          instead of its being kept.  0: go on; an errno ends the
+	                          call, and that piece counts as delivered */
+	int (*on_err)(void *context, const char *data, size_t len);
+	void *context;
+	int timeout_ms;        /* of the whole call; <= 0: none */
+	int grace_ms;          /* wean_run at the limit: as of wean_stop() */
+	int linger_ms;         /* the child is over and somebody else holds its pipes: give
+	                          up after this silence; 0: 100; < 0: wait for the end */
+	unsigned flags;        /* WEAN_LINES */
+	int reserved_int[4];
+	const void *reserved_ptr[4];
+};
+
+enum { WEAN_LINES = 0x2000000 }; /* callbacks get whole lines, without the newline and
+                          followed by a 0, parts of 1 MiB of longer ones */
+
+enum { /* wean_result.flags */
+	WEAN_TIMED_OUT     = 1,
+	WEAN_OUT_TRUNCATED = 2,
+	WEAN_ERR_TRUNCATED = 4,
+	WEAN_STILL_OPEN    = 8,  /* the child is over, somebody else holds its pipes */
+	WEAN_INPUT_UNREAD  = 16  /* not all of the input could be written */
+};
+
+struct wean_result {
+	struct wean_child child;   /* wean_run's, filled before the first callback: other
+	                              threads may wean_kill() it.  Its ends are closed */
+	struct wean_status status;
+	char *out;             /* what was kept, malloc'ed, out[out_len] is 0.  NULL: not
+	                          kept.  To take it over: do, and set it to NULL.  Where
+	                          out_max cut a UTF-8 character, that is left out whole */
+	size_t out_len;
+	char *err;
+	size_t err_len;
+	size_t in_written;     /* bytes of the input */
+	size_t opaque[9];
+	unsigned flags;
+	int reserved[3];
+};
+
+/* Starts the child, feeds it, reads its output, waits.  Here in, out and err that are
+   0 mean NULL (PIPE where there is input), PIPE and PIPE.  Writes *result whatever it
+   returns; free it.  result->child.stage is not 0: it did not start.  ETIMEDOUT: the
+   child was stopped, what it wrote is there.  Any other error: it was stopped too. */
+int wean_run(char *const argv[], const struct wean_options *options,
+             const struct wean_io *io, struct wean_result *result);
+
+/* The same for a child with pipes that runs already.  *result is all-zero before the
+   first call.  Closes the ends, and waits.  After ETIMEDOUT, EINTR or a callback's errno
+   the child and its ends are as they were, what came so far can be read in *result, and
+   the same call goes on.  Never sends a signal. */
+int wean_communicate(struct wean_child *child, const struct wean_io *io,
+                     struct wean_result *result);
+
+/* Also one that is all-zero, also twice.  Releases result->child. */
+void wean_result_free(struct wean_result *result);
+
+/* A reader over any descriptor, which stays the caller's: pipe, file, terminal, socket,
+   blocking or not.  What it gives points into its own buffer, ends with a 0, and is good
+   until the next call; NULL is the end.  Free it before the descriptor is closed. */
+typedef struct wean_reader wean_reader;
+
+/* max_record: the longest record, in bytes; 0: 1 MiB. */
+int wean_reader_new(wean_reader **reader, int fd, size_t max_record);
+
+/* Of each read to come: then it gives ETIMEDOUT, and nothing is lost.  < 0: none. */
+int wean_reader_timeout(wean_reader *reader, int timeout_ms);
+
+/* A line without its newline, or a record without its delimiter (0 to 255).  EMSGSIZE: a
+   part of a longer one.  EAGAIN: the descriptor is non-blocking, and there is no whole
+   record yet. */
+int wean_read_line(wean_reader *reader, const char **data, size_t *len);
+int wean_read_record(wean_reader *reader, int delimiter, const char **data, size_t *len);
+
+/* Whatever is there, by one read(2) at most. */
+int wean_read_some(wean_reader *reader, const char **data, size_t *len);
+
+void wean_reader_free(wean_reader *reader);
+
+/* ---- and more ---------------------------------------------------------- */
 
 /* Closes every descriptor from low on, or all of them but the n in keep, which come
    in any order and may be closed, or named twice.  For a host that keeps its own

@@ -63,6 +63,14 @@ int wean_child_is_over(const struct wean_child *child);
    poll or a sleep answers.  *nap is 0 to begin with. */
 int wean_child_pause(int pidfd, int left, int *nap);
 
+/* stop.c: wean_stop(), with something to do meanwhile for at most so many ms, or NULL. */
+struct pump {
+	void (*work)(void *arg, int ms);
+	void *arg;
+};
+int wean_stop_pumping(struct wean_child *child, int grace_ms, struct wean_status *status,
+                      const struct pump *pump);
+
 static inline int
 wean_handle_wants_eintr(const struct wean_child *child)
 {

@@ -9,29 +9,15 @@
 #include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <wean.h>
-
-enum { EXIT_LIMIT = 124, EXIT_OURS, EXIT_NOT_STARTED, EXIT_NOT_FOUND };
-
-struct command {
-	char **argv;
-	struct wean_options opt;
-	struct wean_fd *fds;      /* these four have room for an entry an argument */
-	struct wean_limit *limits;
-	char **env_edit;
-	unsigned *groups;
-	size_t nedits;
-	int verbose;
-	int limit_ms, grace_ms;   /* limit_ms < 0: none */
-};
+#include "main.h"
 
 /* ---- what is wrong ---- */
 
@@ -348,6 +334,28 @@ verbose(struct command *c, char *none)
 	c->verbose = 1;
 }
 
+/* ---- output ---- */
+
+static void
+capture(struct command *c, char *none)
+{
+	(void)none;
+	c->captures = 1;
+}
+
+static void
+most_output(struct command *c, char *text)
+{
+	c->most = (size_t)number(text, 10, 1, SIZE_MAX / 2, "a number of bytes");
+}
+
+static void
+json(struct command *c, char *none)
+{
+	(void)none;
+	c->json = 1;
+}
+
 /* ---- the options ---- */
 
 static void help(struct command *, char *);
@@ -387,6 +395,9 @@ static const struct option_of {
 	{ 0, "no-new-privs", NULL, no_new_privs, "gain no privileges by set-uid programs" },
 	{ 't', "timeout", "SECONDS", time_limit, "stop it and its group after this time" },
 	{ 0, "grace", "SECONDS", grace, "between SIGTERM and SIGKILL then; else 2" },
+	{ 0, "capture", NULL, capture, "collect what it writes; give it out at its end" },
+	{ 0, "max-output", "BYTES", most_output, "with --capture: keep so much of each" },
+	{ 0, "json", NULL, json, "tell how it ended, as a line of JSON" },
 	{ 'v', "verbose", NULL, verbose, "tell how it was started" },
 	{ 0, "help", NULL, help, "show this and leave" },
 	{ 0, "version", NULL, version, "show the version and leave" },
@@ -511,6 +522,20 @@ check_descriptors(const struct command *c)
 		}
 }
 
+/* The program's output and errors are pipes of ours, its input is what it would be. */
+static void
+settle_capture(struct command *c)
+{
+	c->opt.in = WEAN_INHERIT;
+	for (size_t i = 0; i < c->opt.nfds; i++) {
+		if (c->fds[i].target == 1 || c->fds[i].target == 2)
+			refuse("--capture and another place for descriptor %d",
+			       c->fds[i].target);
+		if (c->fds[i].target == 0)
+			c->opt.in = 0;
+	}
+}
+
 /* What follows from the options together. */
 static void
 settle(struct command *c)
@@ -518,6 +543,10 @@ settle(struct command *c)
 	struct wean_options *o = &c->opt;
 
 	check_descriptors(c);
+	if (c->captures)
+		settle_capture(c);
+	else if (c->most)
+		refuse("--max-output without --capture");
 	o->fds = c->fds;
 	o->limits = c->limits;
 	o->env_edit = c->nedits ? c->env_edit : NULL;
@@ -526,132 +555,6 @@ settle(struct command *c)
 	/* The groups of another user's are not what it was given. */
 	if ((o->flags & WEAN_SET_UID) && geteuid() == 0)
 		o->flags |= WEAN_SET_GROUPS;
-}
-
-/* ---- running ---- */
-
-static struct wean_child child;
-
-static long
-now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
-static int
-not_started(const struct command *c, int error)
-{
-	char text[8192];
-
-	wean_explain(&child, c->argv, &c->opt, error, text, sizeof text);
-	fprintf(stderr, "wean: %s\n", text);
-	return child.stage == WEAN_STAGE_EXEC && error == ENOENT ? EXIT_NOT_FOUND
-	                                                         : EXIT_NOT_STARTED;
-}
-
-static void
-tell(const struct command *c, long us)
-{
-	fprintf(stderr, "wean: %s started as %d by %s in %ld us, given 0 1 2", c->argv[0],
-	        child.pid, wean_method_name(child.method), us);
-	for (size_t i = 0; i < c->opt.nfds; i++)
-		if (c->fds[i].target > 2)
-			fprintf(stderr, " %d", c->fds[i].target);
-	fputc('\n', stderr);
-}
-
-static void
-forward(int sig)
-{
-	wean_kill(&child, sig);
-}
-
-/* Which the terminal may have stopped, as one in the background. */
-static void
-forward_to_group(int sig)
-{
-	wean_kill_group(&child, sig);
-	wean_kill_group(&child, SIGCONT);
-}
-
-static void
-handle(int sig, void (*handler)(int))
-{
-	struct sigaction sa = { .sa_handler = handler, .sa_flags = SA_RESTART }, old;
-
-	sigaction(sig, NULL, &old);
-	if (old.sa_handler != SIG_IGN)
-		sigaction(sig, &sa, NULL);
-}
-
-/* What is sent to us is meant for the child.  The terminal's signals reach it by
-   themselves, and it decides what they mean, unless it is in a group of its own. */
-static void
-pass_signals(const struct command *c)
-{
-	int apart = (c->opt.flags & (WEAN_NEW_GROUP | WEAN_NEW_SESSION)) != 0;
-
-	handle(SIGINT, apart ? forward_to_group : SIG_IGN);
-	handle(SIGQUIT, apart ? forward_to_group : SIG_IGN);
-	handle(SIGTERM, apart ? forward_to_group : forward);
-	handle(SIGHUP, apart ? forward_to_group : forward);
-}
-
-static int
-wait_for_it(const struct command *c)
-{
-	struct wean_status status;
-	int error = wean_wait(&child, c->limit_ms, &status);
-
-	if (error == ETIMEDOUT) {
-		error = wean_stop(&child, c->grace_ms, &status);
-		if (error == 0)
-			return EXIT_LIMIT;
-	}
-	if (error) {
-		fprintf(stderr, "wean: %s does not end: %s\n", c->argv[0], strerror(error));
-		return EXIT_OURS;
-	}
-	return status.code;
-}
-
-/* What is sent to us meanwhile waits until it can be passed on. */
-static int
-start(const struct command *c)
-{
-	sigset_t passed, old;
-	int error;
-
-	sigemptyset(&passed);
-	sigaddset(&passed, SIGINT);
-	sigaddset(&passed, SIGQUIT);
-	sigaddset(&passed, SIGTERM);
-	sigaddset(&passed, SIGHUP);
-	sigprocmask(SIG_BLOCK, &passed, &old);
-	signal(SIGCHLD, SIG_DFL); /* ignored, it would cost us the status */
-	error = wean_spawn(&child, c->argv, &c->opt);
-	if (!error)
-		pass_signals(c);
-	sigprocmask(SIG_SETMASK, &old, NULL);
-	return error;
-}
-
-static int
-run(const struct command *c)
-{
-	long begin = now_us();
-	int error = start(c), code;
-
-	if (error)
-		return not_started(c, error);
-	if (c->verbose)
-		tell(c, now_us() - begin);
-	code = wait_for_it(c);
-	wean_release(&child);
-	return code;
 }
 
 int
@@ -666,7 +569,7 @@ main(int argc, char **argv)
 	c.env_edit = room(most, sizeof c.env_edit[0]);
 	parse(&c, argc, argv);
 	settle(&c);
-	code = run(&c);
+	code = command_run(&c);
 	free(c.fds);
 	free(c.limits);
 	free(c.env_edit);

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "handle.h"
@@ -23,7 +24,7 @@ make_pipe(struct plan *p, struct slot *s)
 	p->pipes[which][0] = ends[which == 0];
 	p->pipes[which][1] = s->source = ends[which != 0];
 	if (p->opt->flags & WEAN_NONBLOCK)
-		wean_sys_set_nonblock(p->pipes[which][0]);
+		wean_sys_set_file_flags(p->pipes[which][0], O_NONBLOCK);
 	return 0;
 }
 

@@ -24,12 +24,14 @@ signal_all(const struct wean_child *child, int sig)
 
 /* Without reaping it, and with it its number, which is the group's. */
 static int
-await_end(const struct wean_child *child, long long deadline)
+await_end(const struct wean_child *child, long long deadline, const struct pump *pump)
 {
 	int nap = 0, left;
 
 	while (wean_child_is_over(child) == 0 && (left = wean_sys_left(deadline)) != 0)
-		if (wean_child_pause(child->pidfd, left, &nap) == -EINTR
+		if (pump->work)
+			pump->work(pump->arg, left);
+		else if (wean_child_pause(child->pidfd, left, &nap) == -EINTR
 		    && wean_handle_wants_eintr(child))
 			return EINTR;
 	return 0;
@@ -51,19 +53,20 @@ await_group(struct wean_child *child, long long deadline)
 }
 
 static int
-give_grace(struct wean_child *child, int grace_ms)
+give_grace(struct wean_child *child, int grace_ms, const struct pump *pump)
 {
 	long long deadline = wean_sys_deadline(grace_ms);
 	int error;
 
 	signal_all(child, SIGTERM);
 	signal_all(child, SIGCONT);
-	error = await_end(child, deadline);
+	error = await_end(child, deadline, pump);
 	return error ? error : await_group(child, deadline);
 }
 
 int
-wean_stop(struct wean_child *child, int grace_ms, struct wean_status *status)
+wean_stop_pumping(struct wean_child *child, int grace_ms, struct wean_status *status,
+                  const struct pump *pump)
 {
 	int state, error = 0;
 
@@ -73,9 +76,15 @@ wean_stop(struct wean_child *child, int grace_ms, struct wean_status *status)
 	if (state != HANDLE_RUNS && state != HANDLE_OVER)
 		return ESRCH;
 	if (grace_ms > 0)
-		error = give_grace(child, grace_ms);
+		error = give_grace(child, grace_ms, pump);
 	if (error)
 		return error;
 	signal_all(child, SIGKILL);
 	return wean_wait(child, AFTER_KILL_MS, status);
+}
+
+int
+wean_stop(struct wean_child *child, int grace_ms, struct wean_status *status)
+{
+	return wean_stop_pumping(child, grace_ms, status, &(struct pump){ NULL, NULL });
 }

@@ -157,9 +157,35 @@ wean_sys_set_close_on_exec(int fd, int on)
 }
 
 int
-wean_sys_set_nonblock(int fd)
+wean_sys_file_flags(int fd)
 {
-	return ICALL(SYS_fcntl_, fd, F_SETFL, O_NONBLOCK);
+	return ICALL(SYS_fcntl_, fd, F_GETFL);
+}
+
+int
+wean_sys_set_file_flags(int fd, int flags)
+{
+	return ICALL(SYS_fcntl_, fd, F_SETFL, flags);
+}
+
+int
+wean_sys_pipe_size(int fd)
+{
+	return ICALL(SYS_fcntl_, fd, 1032 /* F_GETPIPE_SZ */);
+}
+
+int
+wean_sys_set_pipe_size(int fd, int size)
+{
+	return ICALL(SYS_fcntl_, fd, 1031 /* F_SETPIPE_SZ */, size);
+}
+
+int
+wean_sys_is_terminal(int fd)
+{
+	struct { int columns, rows; } size; /* of a terminal, and larger than what is written */
+
+	return ICALL(SYS_ioctl, fd, TIOCGWINSZ, &size) == 0;
 }
 
 void
@@ -789,6 +815,23 @@ wean_sys_add_signals(struct sys_sigset *set, unsigned long long signals)
 			set->word[n / bits] |= 1UL << n % bits;
 }
 
+static int
+has_any(const struct sys_sigset *a, const struct sys_sigset *b)
+{
+	unsigned long found = 0;
+
+	for (size_t i = 0; i < sizeof a->word / sizeof a->word[0]; i++)
+		found |= a->word[i] & b->word[i];
+	return found != 0;
+}
+
+/* For a wait of no time at all, which reads the same in both. */
+#ifdef SYS_rt_sigtimedwait
+# define SYS_rt_sigtimedwait_ SYS_rt_sigtimedwait
+#else
+# define SYS_rt_sigtimedwait_ SYS_rt_sigtimedwait_time64
+#endif
+
 /* The kernel's own struct sigaction: the handler comes first, but on mips second; flags,
    restorer and mask are all zero here. */
 #ifdef __mips__
@@ -827,6 +870,24 @@ wean_sys_set_disposition(int sig, enum sys_disposition to)
 	clear(&sa);
 	sa.word[HANDLER] = (long)(to == SYS_IGNORE ? SIG_IGN : SIG_DFL);
 	return ICALL(SYS_rt_sigaction, sig, &sa, NULL, NSIG_ / 8);
+}
+
+/* The signal is the calling thread's alone.  One that was pending before stays so. */
+int
+wean_sys_write_quietly(int fd, const void *data, size_t len)
+{
+	static const struct { long long sec, nsec; } now = { 0, 0 };
+	struct sys_sigset old, pending = { { 0 } }, pipe = { { 0 } };
+	int r;
+
+	wean_sys_add_signals(&pipe, WEAN_SIG(SIGPIPE));
+	wean_sys_block_all(&old);
+	CALL(SYS_rt_sigpending, &pending, NSIG_ / 8);
+	r = wean_sys_write(fd, data, len);
+	if (r == -EPIPE && !has_any(&pending, &pipe))
+		CALL(SYS_rt_sigtimedwait_, &pipe, NULL, &now, NSIG_ / 8);
+	wean_sys_set_mask(&old);
+	return r;
 }
 
 /* ---- the rest ---- */

@@ -22,7 +22,11 @@ int wean_sys_dup_onto(int from, int to);     /* clears close-on-exec, from != to
 int wean_sys_dup_above(int fd, int lowest);  /* sets close-on-exec */
 int wean_sys_close_on_exec(int fd);          /* 1, 0, or -EBADF: not open */
 int wean_sys_set_close_on_exec(int fd, int on);
-int wean_sys_set_nonblock(int fd);
+int wean_sys_file_flags(int fd);              /* O_NONBLOCK and others */
+int wean_sys_set_file_flags(int fd, int flags);
+int wean_sys_pipe_size(int fd);
+int wean_sys_set_pipe_size(int fd, int size);
+int wean_sys_is_terminal(int fd);
 void wean_sys_drop(int *fd);                 /* closes it, if it is one; *fd is -1 then */
 
 /* A descriptor of ours above 2, so that the caller's 0, 1 and 2 stay as they were, closed
@@ -143,6 +147,9 @@ enum sys_disposition { SYS_DEFAULT, SYS_IGNORE, SYS_HANDLER };
 int wean_sys_disposition(int sig);
 int wean_sys_set_disposition(int sig, enum sys_disposition);
 
+/* write(2), whose EPIPE raises no SIGPIPE. */
+int wean_sys_write_quietly(int fd, const void *data, size_t len);
+
 /* ---- waiting ---- */
 
 /* poll(2), whose struct pollfd this is. */
@@ -150,7 +157,7 @@ struct sys_poll {
 	int fd;
 	short events, revents;
 };
-enum { SYS_POLL_IN = 1, SYS_POLL_INVALID = 0x20 };
+enum { SYS_POLL_IN = 1, SYS_POLL_OUT = 4, SYS_POLL_INVALID = 0x20 };
 int wean_sys_poll(struct sys_poll *, size_t n, int timeout_ms);
 int wean_sys_readable(int fd, int timeout_ms);       /* or hung up: 1; 0: time out */
 int wean_sys_sleep_us(long us);
@@ -167,5 +174,6 @@ void wean_sys_drop_page(void *page);
 int wean_sys_secure(void);                           /* a set-uid program runs */
 void wean_sys_kernel(int version[3]);                /* zeros: not a Linux one */
 char *const *wean_sys_environ(void);
+long long wean_sys_pipe_budget(void);                /* bytes in pipes, of all of a user's */
 
 #endif

@@ -1,6 +1,7 @@
 /* What is done by libc, or for the caller alone: no child comes here. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <string.h>
@@ -109,4 +110,21 @@ char *const *
 wean_sys_environ(void)
 {
 	return environ;
+}
+
+/* Linux 4.5; 0 pages: no bound.  (pipe(7), pipe-user-pages-soft.) */
+long long
+wean_sys_pipe_budget(void)
+{
+	char text[24];
+	long long pages = 0;
+	int fd = wean_sys_open("/proc/sys/fs/pipe-user-pages-soft", O_RDONLY | O_CLOEXEC, 0);
+	int len = fd < 0 ? fd : wean_sys_read(fd, text, sizeof text);
+
+	wean_sys_drop(&fd);
+	if (len <= 0)
+		return 16384LL * PAGE; /* as it is by default */
+	for (int i = 0; i < len && text[i] >= '0' && text[i] <= '9'; i++)
+		pages = pages * 10 + (text[i] - '0');
+	return pages > 0 ? pages * sysconf(_SC_PAGESIZE) : LLONG_MAX;
 }

@@ -73,6 +73,10 @@ name {
 		declaration = substr(text, 1, at - 1)
 		text = substr(text, at + 1)
 		gsub(/\[[^]]*\]/, "", declaration)
+		if (declaration ~ /\(\*/) { # a function: its arguments are no members
+			sub(/.*\(\*/, "", declaration)
+			sub(/\).*/, "", declaration)
+		}
 		n = split(declaration, declared, ",")
 		for (i = 1; i <= n; i++) {
 			sub(/ *$/, "", declared[i])

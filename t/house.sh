@@ -21,8 +21,13 @@ names:              closer launch
 handle:             sys
 spawn:              $low plan child launch handle
 adopt kill stop wait wait_any: sys handle
+utf8:
+widen:              sys
+reader talk:        sys widen reader
+communicate run:    sys handle reader talk utf8 widen
 explain explain_exec: sys env path explain request
-layout main:
+layout:
+main main_json main_run: main
 request:
 "
 

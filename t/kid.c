@@ -200,6 +200,49 @@ static int do_write(char **args)
 	return error;
 }
 
+/* Numbered lines, as many a write as fit. */
+static int do_lines(char **args)
+{
+	int n = number(args[1]), error = 0;
+	size_t len = 0;
+
+	for (int i = 0; i < n && !error; i++) {
+		len += (size_t)sprintf((char *)buffer + len, "%d\n", i);
+		if (len > sizeof buffer - 16 || i == n - 1) {
+			error = write_all(number(args[0]), buffer, len);
+			len = 0;
+		}
+	}
+	return error;
+}
+
+/* What is read is written twice. */
+static int copy_twice(size_t len)
+{
+	int error = write_all(1, buffer, len);
+
+	return error ? error : write_all(2, buffer, len);
+}
+
+static int do_tee(char **args)
+{
+	(void)args;
+	return drain(0, copy_twice);
+}
+
+/* Writes a line and goes on once a byte came back. */
+static int do_ask(char **args)
+{
+	int n = number(args[0]);
+
+	for (int i = 0; i < n; i++) {
+		dprintf(1, "%d\n", i);
+		if (read(0, buffer, 1) != 1)
+			return failed("read");
+	}
+	return 0;
+}
+
 static int say(int fd, char **words)
 {
 	for (; *words; words++)
@@ -311,6 +354,28 @@ static int do_on(char **args)
 	return signal(number(args[0]), leave) == SIG_ERR ? failed("signal") : 0;
 }
 
+static char **last_words;
+
+static void leave_with_words(int sig)
+{
+	(void)sig;
+	_exit(do_write(last_words) ? FAILED : leave_with);
+}
+
+/* Who wants no signal to come too early starts it blocked. */
+static int do_last_words(char **args)
+{
+	sigset_t set;
+
+	leave_with = number(args[1]);
+	last_words = args + 2;
+	sigemptyset(&set);
+	sigaddset(&set, number(args[0]));
+	if (signal(number(args[0]), leave_with_words) == SIG_ERR)
+		return failed("signal");
+	return sigprocmask(SIG_UNBLOCK, &set, NULL) ? failed("unblock") : 0;
+}
+
 /* The grandchild tells its pid itself: who reads it finds everything in place. */
 static int hold(int own_session, char **args)
 {
@@ -365,6 +430,9 @@ static const struct verb {
 	{ "read", 1, do_read },         /* FD: prints "BYTES pattern" or "... other" */
 	{ "exit-on-eof", 0, do_exit_on_eof },  /* of 0 */
 	{ "write", 2, do_write },       /* FD BYTES [CHUNK]: the pattern, CHUNK a write */
+	{ "lines", 2, do_lines },       /* FD N: "0" to N - 1, one a line */
+	{ "tee", 0, do_tee },           /* 0 to 1 and 2 */
+	{ "ask", 1, do_ask },           /* N: a line to 1, a byte from 0, in turn */
 	{ "close", 1, do_close },       /* FD... */
 	{ "lock-test", 1, do_lock_test }, /* FD: "flock held | free", "fcntl PID | 0" */
 	{ "exit", 1, do_exit },         /* N */
@@ -375,6 +443,8 @@ static const struct verb {
 	{ "pause", 0, do_pause },       /* for ever */
 	{ "ignore", 1, do_ignore },     /* SIG... */
 	{ "on", 2, do_on },             /* SIG N [MS]: leaves with N, MS after it came */
+	{ "last-words", 4, do_last_words }, /* SIG N FD BYTES: unblocks it; writes the pattern
+	                                   when it comes, and leaves with N */
 	{ "fork-hold", 1, do_fork_hold },     /* MS: a grandchild prints its pid and keeps
 	                                         everything open for so long; goes on */
 	{ "setsid-hold", 1, do_setsid_hold }, /* MS: the same, leading a session */

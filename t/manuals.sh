@@ -147,6 +147,7 @@ members=$(echo "$headers" | awk '
 	/^\}/ { inside = 0 }
 	inside {
 		gsub(/\[[0-9]*\]/, "")
+		gsub(/\)\([^)]*\)/, "") # a function: the name alone
 		for (n = split($0, part, ","); n > 0; n--) {
 			sub(/.*[ *]/, "", part[n])
 			print part[n]

@@ -9,7 +9,7 @@ static const char *const tested[] = {
 	"--keep", "--map", "--input", "--output", "--append", "--errors", "--directory",
 	"--env", "--unset", "--uid", "--gid", "--groups", "--limit", "--umask", "--nice",
 	"--session", "--group", "--pdeathsig", "--no-new-privs", "--timeout", "--grace",
-	"--verbose", "--help", "--version",
+	"--capture", "--max-output", "--json", "--verbose", "--help", "--version",
 };
 
 enum { TESTED = sizeof tested / sizeof *tested };
@@ -113,6 +113,14 @@ static const struct usage_row {
 	{ "-t", "1e300", "'1e300' is not a time in seconds" },
 	{ "-t", "2147484", "'2147484' is not a time in seconds" },
 	{ "--grace", "-0.1", "'-0.1' is not a time in seconds" },
+	{ "--max-output", "0", "'0' is not a number of bytes" },
+	{ "--max-output", "-1", "'-1' is not a number of bytes" },
+	{ "--max-output", "", "'' is not a number of bytes" },
+	{ "--max-output", "64k", "'64k' is not a number of bytes" },
+	{ "--max-output", "9223372036854775808",
+	  "'9223372036854775808' is not a number of bytes" },
+	{ "--capture=1", NULL, "--capture=1 takes no argument" },
+	{ "--json=1", NULL, "--json=1 takes no argument" },
 	{ "--session=1", NULL, "--session=1 takes no argument" },
 	{ "--group=1", NULL, "--group=1 takes no argument" },
 	{ "--no-new-privs=1", NULL, "--no-new-privs=1 takes no argument" },
@@ -154,6 +162,7 @@ START_TEST(an_option_without_its_argument_is_told)
 		"--keep", "--map", "--input", "--output", "--append", "--errors",
 		"--directory", "--env", "--unset", "--uid", "--gid", "--groups",
 		"--limit", "--umask", "--nice", "--pdeathsig", "--timeout", "--grace",
+		"--max-output",
 	};
 	char option[32], wanted[64];
 

@@ -398,6 +398,28 @@ static int first_line(int fd, char *text, size_t size)
 	return atoi(text);
 }
 
+START_TEST(lines_are_numbered_and_tee_writes_twice)
+{
+	ck_assert_str_eq(output((char *[]){ kid(), "lines", "1", "3", NULL }, NULL), "0\n1\n2\n");
+	ck_assert_str_eq(output((char *[]){ "/bin/sh", "-c", "printf ab | \"$0\" tee 2>&1", kid(),
+	                                    NULL }, NULL), "abab");
+	ck_assert_str_eq(output((char *[]){ "/bin/sh", "-c", "printf yy | \"$0\" ask 2", kid(),
+	                                    NULL }, NULL), "0\n1\n");
+}
+END_TEST
+
+START_TEST(last_words_are_written_and_its_value_left)
+{
+	int code = 0;
+	const char *text = output((char *[]){ kid(), "last-words", "10", "7", "1", "3", "--then",
+	                                      "kill", "10", NULL }, &code);
+
+	ck_assert_int_eq(code, 7);
+	for (size_t i = 0; i < 3; i++)
+		ck_assert_int_eq((unsigned char)text[i], kid_pattern(i));
+}
+END_TEST
+
 START_TEST(a_signal_is_ignored_or_answered_as_asked)
 {
 	int ends[2];
@@ -501,6 +523,8 @@ static TCase *kid_case(void)
 	tcase_add_test(t, exec_hands_on_everything_that_is_left);
 	tcase_add_test(t, a_pattern_passes_through_cat_unharmed);
 	tcase_add_test(t, read_tells_bytes_that_are_not_the_pattern);
+	tcase_add_test(t, lines_are_numbered_and_tee_writes_twice);
+	tcase_add_test(t, last_words_are_written_and_its_value_left);
 	tcase_add_test(t, a_signal_is_ignored_or_answered_as_asked);
 	tcase_add_test(t, a_stopped_kid_goes_on_when_continued);
 	tcase_add_loop_test(t, a_grandchild_holds_the_pipe_after_its_parent_left, 0, 2);

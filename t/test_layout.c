@@ -81,6 +81,33 @@ static const struct entry {
 	MEMBER(wean_status, system_us),
 	MEMBER(wean_status, maxrss_kb),
 	MEMBER(wean_status, reserved),
+
+	WHOLE(wean_io),
+	MEMBER(wean_io, input),
+	MEMBER(wean_io, input_len),
+	MEMBER(wean_io, out_max),
+	MEMBER(wean_io, err_max),
+	MEMBER(wean_io, on_out),
+	MEMBER(wean_io, on_err),
+	MEMBER(wean_io, context),
+	MEMBER(wean_io, timeout_ms),
+	MEMBER(wean_io, grace_ms),
+	MEMBER(wean_io, linger_ms),
+	MEMBER(wean_io, flags),
+	MEMBER(wean_io, reserved_int),
+	MEMBER(wean_io, reserved_ptr),
+
+	WHOLE(wean_result),
+	MEMBER(wean_result, child),
+	MEMBER(wean_result, status),
+	MEMBER(wean_result, out),
+	MEMBER(wean_result, out_len),
+	MEMBER(wean_result, err),
+	MEMBER(wean_result, err_len),
+	MEMBER(wean_result, in_written),
+	MEMBER(wean_result, opaque),
+	MEMBER(wean_result, flags),
+	MEMBER(wean_result, reserved),
 };
 
 enum { ENTRIES = sizeof entries / sizeof *entries };

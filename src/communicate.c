@@ -1,0 +1,496 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "handle.h"
+#include "reader.h"
+#include "sys.h"
+#include "talk.h"
+#include "utf8.h"
+#include "widen.h"
+
+/* ---- what outlives a call that is to be gone on with ---- */
+
+struct stream {
+	wean_reader *reader;   /* of what goes to a callback */
+	size_t size;           /* of what is kept */
+	struct widening wide;
+};
+
+struct talk {
+	struct stream out, err;
+	int ended;             /* all was read, and handed over */
+};
+
+static struct talk *
+talk_of(const struct wean_result *result)
+{
+	return (struct talk *)result->opaque[0];
+}
+
+static int
+begin_talk(struct wean_result *result)
+{
+	int saved = errno;
+	struct talk *t = talk_of(result);
+
+	if (!t) {
+		t = calloc(1, sizeof *t);
+		result->opaque[0] = (size_t)t;
+	}
+	errno = saved;
+	return t ? 0 : ENOMEM;
+}
+
+void
+wean_result_free(struct wean_result *result)
+{
+	int saved = errno;
+	struct talk *t;
+
+	if (!result)
+		return;
+	if ((t = talk_of(result)) != NULL) {
+		wean_reader_forget(t->out.reader);
+		wean_reader_forget(t->err.reader);
+		wean_widen_forget(&t->out.wide);
+		wean_widen_forget(&t->err.wide);
+	}
+	free(t);
+	free(result->out);
+	free(result->err);
+	wean_release(&result->child);
+	errno = saved;
+	result->opaque[0] = 0;
+	result->out = result->err = NULL;
+	result->out_len = result->err_len = 0;
+}
+
+/* ---- one output ---- */
+
+struct output {
+	int *fd;
+	struct stream *stream;
+	char **text;
+	size_t *len, max;
+	unsigned *flags, truncated;
+	int (*hand)(void *, const char *, size_t);
+	void *context;
+	int lines;
+};
+
+struct talker {
+	struct wean_child *child;
+	const struct wean_io *io;
+	struct wean_result *result;
+	struct output output[2];
+	long long quiet;       /* when the silence has lasted long enough */
+	int over;              /* the child is */
+	int told;              /* it may be */
+	int nap;
+	int in_flags;          /* of the input's end before, or -1: as they were */
+};
+
+static void
+end_output(struct output *o)
+{
+	if (o->stream->reader)
+		wean_reader_end(o->stream->reader);
+	wean_widen_back(&o->stream->wide, *o->fd);
+	wean_sys_drop(o->fd);
+}
+
+static int
+resize(struct output *o, size_t size)
+{
+	int saved = errno;
+	char *text = realloc(*o->text, size);
+
+	errno = saved;
+	if (!text)
+		return ENOMEM;
+	*o->text = text;
+	o->stream->size = size;
+	return 0;
+}
+
+/* For a read and a 0 behind it.  With a cap it never grows beyond that and a read. */
+static int
+make_room(struct output *o)
+{
+	const size_t least = READ_AT_LEAST + 1;
+	size_t size = o->stream->size, most;
+
+	if (size - *o->len >= least)
+		return 0;
+	if (*o->len > SIZE_MAX / 2 - least)
+		return ENOMEM;
+	size = 2 * *o->len + least;
+	most = o->max && o->max < SIZE_MAX - least ? o->max + least : SIZE_MAX;
+	return resize(o, size < most ? size : most);
+}
+
+/* What lies beyond the cap is read to the same place, and forgotten. */
+static void
+keep(struct output *o, size_t got)
+{
+	if (*o->flags & o->truncated)
+		got = 0;
+	*o->len += got;
+	if (o->max && *o->len > o->max) {
+		*o->len = wean_utf8_whole(*o->text, o->max);
+		*o->flags |= o->truncated;
+	}
+	(*o->text)[*o->len] = '\0';
+}
+
+static int
+read_to_keep(struct output *o)
+{
+	size_t room;
+	int got, error = make_room(o);
+
+	if (error)
+		return error;
+	room = o->stream->size - *o->len - 1;
+	got = wean_sys_read(*o->fd, *o->text + *o->len, room < INT_MAX / 2 ? room : INT_MAX / 2);
+	if (got == -EAGAIN || got == -EINTR)
+		got = 0;
+	else if (got == 0 || (got == -EIO && wean_sys_is_terminal(*o->fd)))
+		end_output(o);
+	else if (got < 0)
+		return -got;
+	else
+		wean_widen(&o->stream->wide, *o->fd, (size_t)got);
+	keep(o, got > 0 ? (size_t)got : 0);
+	return 0;
+}
+
+/* As far as it is there. */
+static int
+hand_over(struct output *o)
+{
+	const char *data;
+	size_t len;
+	int error = 0;
+
+	while (!error) {
+		int none = o->lines ? wean_reader_take(o->stream->reader, '\n', &data, &len)
+		                    : wean_reader_take_all(o->stream->reader, &data, &len);
+
+		if (none == EAGAIN)
+			return 0;
+		error = o->hand(o->context, data, len);
+	}
+	return error;
+}
+
+static int
+read_to_hand_over(struct output *o)
+{
+	int got = wean_reader_fill(o->stream->reader);
+
+	if (got == -EAGAIN || got == -EINTR)
+		return 0;
+	if (got < 0)
+		return -got;
+	if (got == 0)
+		end_output(o);
+	return hand_over(o);
+}
+
+static int
+serve_output(struct output *o)
+{
+	return o->hand ? read_to_hand_over(o) : read_to_keep(o);
+}
+
+/* An output that is kept is never NULL, empty or not. */
+static int
+begin_output(struct output *o)
+{
+	int error = 0;
+
+	if (*o->fd < 0)
+		return 0;
+	if (o->hand)
+		return o->stream->reader ? 0 : wean_reader_new(&o->stream->reader, *o->fd, 0);
+	if (!*o->text && (error = make_room(o)) == 0)
+		keep(o, 0);
+	return error;
+}
+
+/* ---- the input ---- */
+
+/* Writes what fits in and no more, which no poll can tell beforehand. */
+static void
+let_input_flow(struct talker *t)
+{
+	int flags = t->child->in < 0 ? -1 : wean_sys_file_flags(t->child->in);
+
+	if (flags < 0 || flags & O_NONBLOCK)
+		return;
+	wean_sys_set_file_flags(t->child->in, flags | O_NONBLOCK);
+	t->in_flags = flags;
+}
+
+/* Others may hold what the end is of, a socket for instance, and have the same flags. */
+static void
+give_flags_back(struct talker *t)
+{
+	if (t->in_flags >= 0 && t->child->in >= 0)
+		wean_sys_set_file_flags(t->child->in, t->in_flags);
+	t->in_flags = -1;
+}
+
+static void
+end_input(struct talker *t)
+{
+	give_flags_back(t);
+	wean_sys_drop(&t->child->in);
+}
+
+static int
+serve_input(struct talker *t)
+{
+	const struct wean_io *io = t->io;
+	size_t left = io->input_len - t->result->in_written;
+	int put = 0;
+
+	if (left > 0)
+		put = wean_sys_write_quietly(t->child->in,
+		    (const char *)io->input + t->result->in_written,
+		    left < INT_MAX / 2 ? left : INT_MAX / 2);
+	if (put == -EAGAIN || put == -EINTR)
+		return 0;
+	if (put == -EPIPE || put == -ECONNRESET) {
+		end_input(t);
+		return 0;
+	}
+	if (put < 0)
+		return -put;
+	t->result->in_written += (size_t)put;
+	if (t->result->in_written >= io->input_len)
+		end_input(t);
+	return 0;
+}
+
+/* ---- the talk ---- */
+
+static int
+is_silent(const struct talker *t)
+{
+	return t->child->in < 0 && t->child->out < 0 && t->child->err < 0;
+}
+
+static void
+start_silence(struct talker *t)
+{
+	int linger = t->io->linger_ms;
+
+	t->quiet = wean_sys_deadline(linger ? linger : 100);
+}
+
+/* What is in the pipes is there at once: only after the silence is it said that there is
+   no more, because somebody else may hold them. */
+static void
+look_after_child(struct talker *t)
+{
+	int state = wean_handle_state(t->child);
+
+	if (t->over || state == HANDLE_ENDS_ONLY || (t->child->pidfd >= 0 && !t->told))
+		return;
+	t->told = 0;
+	if (state == HANDLE_OVER || wean_child_is_over(t->child) != 0) {
+		t->over = 1;
+		start_silence(t);
+	}
+}
+
+enum { NAP_MS = 20 };
+
+static int
+pause_ms(const struct talker *t, long long deadline)
+{
+	int left = wean_sys_left(t->over && t->quiet < deadline ? t->quiet : deadline);
+	int blind = !t->over && t->child->pidfd < 0
+	    && wean_handle_state(t->child) != HANDLE_ENDS_ONLY;
+
+	return blind && (left < 0 || left > t->nap) ? t->nap : left;
+}
+
+struct asked {
+	struct sys_poll poll[4];
+	struct output *output[4];
+	size_t n;
+};
+
+static void
+ask(struct asked *a, int fd, short events, struct output *o)
+{
+	if (fd < 0)
+		return;
+	a->output[a->n] = o;
+	a->poll[a->n++] = (struct sys_poll){ fd, events, 0 };
+}
+
+static int
+serve(struct talker *t, const struct asked *a)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < a->n && !error; i++) {
+		if (a->poll[i].revents == 0)
+			continue;
+		if (a->output[i])
+			error = serve_output(a->output[i]);
+		else if (a->poll[i].events == SYS_POLL_OUT)
+			error = serve_input(t);
+		else
+			t->told = 1;
+		t->nap = 1;
+		if (t->over)
+			start_silence(t);
+	}
+	return error;
+}
+
+static int
+turn(struct talker *t, long long deadline)
+{
+	struct asked a = { .n = 0 };
+	int r;
+
+	ask(&a, t->child->out, SYS_POLL_IN, &t->output[0]);
+	ask(&a, t->child->err, SYS_POLL_IN, &t->output[1]);
+	ask(&a, t->child->in, SYS_POLL_OUT, NULL);
+	ask(&a, t->over ? -1 : t->child->pidfd, SYS_POLL_IN, NULL);
+	r = wean_sys_poll(a.poll, a.n, pause_ms(t, deadline));
+	if (r == -EINTR)
+		return wean_handle_wants_eintr(t->child) ? EINTR : 0;
+	if (r < 0)
+		return -r;
+	t->nap += t->nap < NAP_MS;
+	return serve(t, &a);
+}
+
+static int
+talk_on(struct talker *t, long long deadline, int until_over)
+{
+	int error = 0;
+
+	for (;;) {
+		look_after_child(t);
+		if (is_silent(t) || (until_over && t->over))
+			return 0;
+		if (t->over && wean_sys_left(t->quiet) == 0)
+			return 0;
+		if (wean_sys_left(deadline) == 0)
+			return t->over && t->io->linger_ms >= 0 ? 0 : ETIMEDOUT;
+		if ((error = turn(t, deadline)) != 0)
+			return error;
+	}
+}
+
+static struct talker
+talker(struct wean_child *child, const struct wean_io *io, struct wean_result *r)
+{
+	int lines = (io->flags & WEAN_LINES) != 0;
+	struct talk *k = talk_of(r);
+
+	return (struct talker){ .child = child, .io = io, .result = r, .told = 1, .nap = 1,
+	                        .in_flags = -1, .output = {
+		{ &child->out, &k->out, &r->out, &r->out_len, io->out_max, &r->flags,
+		  WEAN_OUT_TRUNCATED, io->on_out, io->context, lines },
+		{ &child->err, &k->err, &r->err, &r->err_len, io->err_max, &r->flags,
+		  WEAN_ERR_TRUNCATED, io->on_err, io->context, lines },
+	} };
+}
+
+int
+wean_talk(struct wean_child *child, const struct wean_io *io, struct wean_result *result,
+          long long deadline, int until_over)
+{
+	struct talker t;
+	int error = begin_talk(result);
+
+	if (error)
+		return error;
+	t = talker(child, io, result);
+	for (int i = 0; i < 2 && !error; i++)
+		error = begin_output(&t.output[i]);
+	/* What a callback that ended the last call has left. */
+	for (int i = 0; i < 2 && !error; i++)
+		if (t.output[i].stream->reader && t.output[i].hand)
+			error = hand_over(&t.output[i]);
+	if (error)
+		return error;
+	let_input_flow(&t);
+	error = talk_on(&t, deadline, until_over);
+	give_flags_back(&t);
+	return error;
+}
+
+int
+wean_talk_end(struct wean_child *child, const struct wean_io *io, struct wean_result *result)
+{
+	struct talker t = talker(child, io, result);
+	int error = 0;
+
+	for (int i = 0; i < 2; i++) {
+		struct output *o = &t.output[i];
+
+		if (*o->fd >= 0) {
+			result->flags |= WEAN_STILL_OPEN;
+			end_output(o);
+		}
+		if (o->hand && o->stream->reader)
+			error = error ? error : hand_over(o);
+		else if (*o->text)
+			resize(o, *o->len + 1);
+	}
+	end_input(&t);
+	if (result->in_written < io->input_len)
+		result->flags |= WEAN_INPUT_UNREAD;
+	return error;
+}
+
+int
+wean_io_check(const struct wean_io *io)
+{
+	int bad = io->flags & ~(unsigned)WEAN_LINES || (io->input_len && !io->input);
+
+	for (size_t i = 0; i < sizeof io->reserved_int / sizeof io->reserved_int[0]; i++)
+		bad |= io->reserved_int[i] != 0;
+	for (size_t i = 0; i < sizeof io->reserved_ptr / sizeof io->reserved_ptr[0]; i++)
+		bad |= io->reserved_ptr[i] != NULL;
+	return bad ? EINVAL : 0;
+}
+
+int
+wean_communicate(struct wean_child *child, const struct wean_io *io,
+                 struct wean_result *result)
+{
+	static const struct wean_io none;
+	long long deadline;
+	int error;
+
+	io = io ? io : &none;
+	if (!child || !result || wean_io_check(io) != 0)
+		return EINVAL;
+	if (wean_handle_state(child) == HANDLE_NONE)
+		return ESRCH;
+	deadline = wean_sys_deadline(io->timeout_ms > 0 ? io->timeout_ms : -1);
+	if (!talk_of(result) || !talk_of(result)->ended) {
+		error = wean_talk(child, io, result, deadline, 0);
+		if (error || (error = wean_talk_end(child, io, result)) != 0)
+			return error;
+		talk_of(result)->ended = 1;
+	}
+	if (wean_handle_state(child) == HANDLE_ENDS_ONLY)
+		return 0;
+	return wean_wait(child, wean_sys_left(deadline), &result->status);
+}

@@ -192,7 +192,10 @@ pure='cut explain fdmap layout path plan table'
 
 # shellcheck disable=SC2086 # lists
 case $leg in
-clang) $run bench-programs demo-programs storm-programs ;;
+clang)
+	$make -j"$jobs" bench-programs demo-programs storm-programs
+	$run
+	;;
 posix_spawn | fork) run_some $every kill_group limits stranger terminals ;;
 user)
 	as=

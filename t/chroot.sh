@@ -5,6 +5,7 @@ set -u
 
 : "${WEAN_KID:?}" "${WEAN_COMMAND:?}" "${srcdir:=.}"
 : "${CC:=cc}" "${CFLAGS=}" "${LDFLAGS=}"
+LDFLAGS=$(echo "$LDFLAGS" | sed 's/-all-static/-static/') # that is libtool's word
 chroot=$(PATH=$PATH:/usr/sbin:/sbin command -v chroot)
 if ! "$chroot" / true; then
 	echo "chroot(8) is not to be had by $(id -un)"

@@ -79,15 +79,23 @@ struct pass {
 };
 
 /* The kernel gives the number free whatever close(2) answers, unless the call itself was
-   refused; EBADF: gone meanwhile, or an emulator's own. */
-static void
-close_one_listed(struct pass *p, int n)
+   refused; EBADF: gone meanwhile, or an emulator's own.  1, 0: it was gone, or < 0. */
+static int
+close_doomed(int n)
 {
 	int r = wean_sys_close(n);
 
-	if (r == 0 || r == -EINTR || r == -EIO)
+	return r == 0 || r == -EINTR || r == -EIO ? 1 : r == -EBADF ? 0 : r;
+}
+
+static void
+close_one_listed(struct pass *p, int n)
+{
+	int r = close_doomed(n);
+
+	if (r > 0)
 		p->closed = 1;
-	else if (r != -EBADF)
+	else if (r < 0)
 		p->error = -r;
 }
 
@@ -158,8 +166,8 @@ close_if_open(const struct sys_poll *p)
 	if (r == 0 && p->revents & SYS_POLL_INVALID)
 		r = wean_sys_close_on_exec(p->fd);
 	if (r >= 0)
-		r = wean_sys_close(p->fd);
-	return r < 0 && r != -EBADF && r != -EINTR && r != -EIO ? -r : 0;
+		r = close_doomed(p->fd);
+	return r < 0 && r != -EBADF ? -r : 0;
 }
 
 /* Without an answer of poll each number is asked about by itself. */

@@ -150,22 +150,19 @@ keep(struct output *o, size_t got)
 static int
 read_to_keep(struct output *o)
 {
-	size_t room;
 	int got, error = make_room(o);
 
 	if (error)
 		return error;
-	room = o->stream->size - *o->len - 1;
-	got = wean_sys_read(*o->fd, *o->text + *o->len, room < INT_MAX / 2 ? room : INT_MAX / 2);
+	got = wean_widen_read(&o->stream->wide, *o->fd, *o->text + *o->len,
+	                      o->stream->size - *o->len - 1);
 	if (got == -EAGAIN || got == -EINTR)
-		got = 0;
-	else if (got == 0 || (got == -EIO && wean_sys_is_terminal(*o->fd)))
-		end_output(o);
-	else if (got < 0)
+		return 0;
+	if (got < 0)
 		return -got;
-	else
-		wean_widen(&o->stream->wide, *o->fd, (size_t)got);
-	keep(o, got > 0 ? (size_t)got : 0);
+	if (got == 0)
+		end_output(o);
+	keep(o, (size_t)got);
 	return 0;
 }
 

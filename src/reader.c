@@ -86,23 +86,17 @@ wean_reader_end(wean_reader *r)
 int
 wean_reader_fill(wean_reader *r)
 {
-	size_t room;
 	int got;
 
 	show_hidden(r);
 	if (make_room(r) != 0)
 		return -ENOMEM;
-	room = r->size - r->end;
-	got = wean_sys_read(r->fd, r->buf + r->end, room < INT_MAX / 2 ? room : INT_MAX / 2);
-	if (got < 0 && !(got == -EIO && wean_sys_is_terminal(r->fd)))
-		return got;
-	if (got <= 0) { /* a terminal's other side is gone */
+	got = wean_widen_read(&r->wide, r->fd, r->buf + r->end, r->size - r->end);
+	if (got == 0)
 		wean_reader_end(r);
-		return 0;
-	}
-	r->end += (size_t)got;
-	wean_widen(&r->wide, r->fd, (size_t)got);
-	return 1;
+	if (got > 0)
+		r->end += (size_t)got;
+	return got > 0 ? 1 : got;
 }
 
 /* `skip`: whether a delimiter follows, whose place the 0 takes; else it hides a byte. */

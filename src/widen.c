@@ -1,3 +1,5 @@
+#include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 
 #include "sys.h"
@@ -29,8 +31,8 @@ give_share_back(void)
 	atomic_fetch_sub_explicit(&widened, 1, memory_order_relaxed);
 }
 
-void
-wean_widen(struct widening *w, int fd, size_t got)
+static void
+widen(struct widening *w, int fd, size_t got)
 {
 	int size;
 
@@ -47,6 +49,16 @@ wean_widen(struct widening *w, int fd, size_t got)
 		give_share_back();
 	else
 		w->before = size;
+}
+
+int
+wean_widen_read(struct widening *w, int fd, char *data, size_t room)
+{
+	int got = wean_sys_read(fd, data, room < INT_MAX / 2 ? room : INT_MAX / 2);
+
+	if (got > 0)
+		widen(w, fd, (size_t)got);
+	return got == -EIO && wean_sys_is_terminal(fd) ? 0 : got;
 }
 
 void

@@ -14,8 +14,9 @@ struct widening {
 	int before; /* its size, if it was enlarged */
 };
 
-/* After each read: how much it got. */
-void wean_widen(struct widening *, int fd, size_t got);
+/* One read(2) of at most `room` bytes, and what follows for the pipe: how much came, 0 at
+   the end, or a negative errno.  A terminal whose other side is gone is at its end. */
+int wean_widen_read(struct widening *, int fd, char *data, size_t room);
 void wean_widen_back(struct widening *, int fd);
 void wean_widen_forget(struct widening *); /* where the number may be another's by now */
 

@@ -175,35 +175,6 @@ static inline int enter(const struct machine *m, int error)
 
 /* ---- a start ------------------------------------------------------------- */
 
-/* What the child of these options reports; it has to come by this way, and to leave the
-   caller as it was. */
-static inline struct report *reported_by(const char *method,
-                                         const struct wean_options *o)
-{
-	char *path = report_path();
-	char *argv[] = { kid(), (char[]){ "report" }, path, NULL };
-	struct wean_status status = { 0 };
-	struct wean_child child;
-	struct baseline b;
-
-	baseline_take(&b);
-	int error = wean_spawn(&child, argv, o);
-	int ended = error ? -1 : wean_wait(&child, -1, &status);
-	wean_release(&child);
-	baseline_same(&b);
-	ck_assert_msg(!error, "%s at %s, index %d", strerror(error),
-	              wean_stage_name(child.stage), child.index);
-	ck_assert_str_eq(wean_method_name(child.method), method);
-	ck_assert_int_eq(ended, 0);
-	ck_assert_int_eq(status.kind, WEAN_EXITED);
-	ck_assert_int_eq(status.code, 0);
-	struct report *report = report_read_file(path);
-	ck_assert_ptr_nonnull(report);
-	unlink(path);
-	free(path);
-	return report;
-}
-
 static inline const char *method_of(const struct machine *m, unsigned long long flags)
 {
 	return flags & WEAN_NO_SHARED_MEMORY ? m->copied : m->shared;

@@ -49,9 +49,9 @@ static inline int set_soft_limit(int n)
 
 /* ---- what a child holds ---- */
 
-/* The report of a child that these options made; asserts that its start and its end
-   left the caller as it was. */
-static inline struct report *given(const struct wean_options *options)
+/* The report of a child that these options made, by this method if one is named; asserts
+   that its start and its end left the caller as it was. */
+static inline struct report *given_by(const char *method, const struct wean_options *options)
 {
 	char *path = report_path();
 	char *argv[] = { kid(), (char[]){ "report" }, path, NULL };
@@ -66,6 +66,8 @@ static inline struct report *given(const struct wean_options *options)
 	baseline_same(&b);
 	ck_assert_msg(!error, "%s at %s, index %d", strerror(error),
 	              wean_stage_name(child.stage), child.index);
+	if (method)
+		ck_assert_str_eq(wean_method_name(child.method), method);
 	ck_assert_int_eq(ended, 0);
 	ck_assert_int_eq(status.kind, WEAN_EXITED);
 	ck_assert_int_eq(status.code, 0);
@@ -74,6 +76,11 @@ static inline struct report *given(const struct wean_options *options)
 	unlink(path);
 	free(path);
 	return report;
+}
+
+static inline struct report *given(const struct wean_options *options)
+{
+	return given_by(NULL, options);
 }
 
 /* What the caller has at fd; -1: /dev/null, open for both. */

@@ -186,7 +186,9 @@ static int no_close_range_and_no_proc(void)
 
 static int no_unshare_by_close_range(void)
 {
-	return !deny_with(SYS_close_range, 2, ~0U, EINVAL);
+	struct denial any_flag = { SYS_close_range, EINVAL, DENY_WITH, 2, ~0U };
+
+	return !deny_these(&any_flag, 1);
 }
 
 static int no_unshare(void)
@@ -201,7 +203,9 @@ static int no_clone3(void)
 
 static int no_shared_memory(void)
 {
-	return no_clone3() || !deny_with(SYS_clone, 0, CLONE_VM, EPERM);
+	struct denial shared = { SYS_clone, EPERM, DENY_WITH, 0, CLONE_VM };
+
+	return no_clone3() || !deny_these(&shared, 1);
 }
 
 static const struct rung {

@@ -95,21 +95,4 @@ static inline int hide_proc(void)
 	       mount("none", "/proc", "tmpfs", 0, NULL);
 }
 
-/* Where argument n (from 0) has one of these bits.  0: it can't be arranged. */
-static inline int deny_with(long nr, int n, uint32_t bits, int error)
-{
-	struct filter_step steps[] = {
-		{ 0x20, 0, 0, 0 },                          /* load the number */
-		{ 0x15, 0, 3, (uint32_t)nr },               /* not it: skip three */
-		{ 0x20, 0, 0, 16 + 8 * (uint32_t)n },       /* load the argument's low half */
-		{ 0x45, 0, 1, bits },                       /* none of them: skip one */
-		{ 0x06, 0, 0, 0x50000U | (uint32_t)error }, /* SECCOMP_RET_ERRNO */
-		{ 0x06, 0, 0, 0x7fff0000U },                /* SECCOMP_RET_ALLOW */
-	};
-	struct filter filter = { sizeof steps / sizeof *steps, steps };
-
-	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
-	       !prctl(PR_SET_SECCOMP, 2 /* SECCOMP_MODE_FILTER */, &filter);
-}
-
 #endif

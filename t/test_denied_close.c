@@ -82,10 +82,10 @@ static void gives_nothing_else(const struct machine *m, unsigned long long flags
 		FDS(KEEP(50), DUP(9, 5000), KEEP(20)), .flags = flags,
 	};
 
-	struct report *r = reported_by(method_of(m, flags), &none);
+	struct report *r = given_by(method_of(m, flags), &none);
 	ck_assert_str_eq(report_fd_list(r), "0 1 2");
 	report_free(r);
-	r = reported_by(method_of(m, flags), &some);
+	r = given_by(method_of(m, flags), &some);
 	ck_assert_str_eq(report_fd_list(r), "0 1 2 9 20 50");
 	HOLDS(r, 9, 5000);
 	HOLDS(r, 50, 50);

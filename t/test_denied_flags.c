@@ -76,11 +76,11 @@ START_TEST(flags_that_are_refused_are_done_without)
 	open_far_ones();
 	handle(SIGUSR1, on_tick);
 	signal(SIGUSR2, SIG_IGN);
-	struct report *plain = reported_by(shared, &o);
+	struct report *plain = given_by(shared, &o);
 	all = gate.tried;
 	for (size_t n = 0; n < COUNT(errors); n++) {
 		refuse(rows[_i / WAYS].flags, errors[n]);
-		struct report *r = reported_by(memory ? rows[_i / WAYS].copied
+		struct report *r = given_by(memory ? rows[_i / WAYS].copied
 		                                      : rows[_i / WAYS].shared, &o);
 		ck_assert_str_eq(report_fd_list(r), "0 1 2 9");
 		HOLDS(r, 9, 5000);
@@ -90,7 +90,7 @@ START_TEST(flags_that_are_refused_are_done_without)
 		if (rows[_i / WAYS].flags & (SYS_VM | SYS_VFORK))
 			break; /* the call as it has to be is refused, which is remembered */
 		refuse(0, 0);
-		report_free(reported_by(shared, &o));
+		report_free(given_by(shared, &o));
 		ck_assert_uint_eq(gate.tried, all);
 	}
 	report_free(plain);
@@ -125,7 +125,7 @@ START_TEST(where_no_memory_may_be_shared_it_is_copied)
 	ck_assert(deny_these(&shared, 1));
 	for (int again = 0; again < 2; again++) {
 		refuse(SYS_VM, EINVAL);
-		struct report *r = reported_by("clone3copy+unshare", &o);
+		struct report *r = given_by("clone3copy+unshare", &o);
 		ck_assert_str_eq(report_fd_list(r), "0 1 2 9");
 		ck_assert_int_eq(again && gate.calls > 1, 0);
 		report_free(r);
@@ -144,9 +144,9 @@ START_TEST(a_cgroup_that_is_refused_does_not_give_up_the_call)
 		refuse(SYS_INTO_CGROUP, errors[n]);
 		refused(KID("exit", "0"), &o, EBADF, WEAN_STAGE_CGROUP, -1);
 		refuse(0, 0);
-		report_free(reported_by("clone3+unshare", NULL));
+		report_free(given_by("clone3+unshare", NULL));
 		const struct wean_options copy = { .flags = WEAN_NO_SHARED_MEMORY };
-		report_free(reported_by("clone3copy+unshare", &copy));
+		report_free(given_by("clone3copy+unshare", &copy));
 	}
 	close(o.cgroupfd);
 }
@@ -157,10 +157,10 @@ END_TEST
 START_TEST(a_call_that_is_refused_bare_is_not_made_again)
 {
 	refuse(0, errors[_i]);
-	report_free(reported_by("clone+unshare", NULL));
+	report_free(given_by("clone+unshare", NULL));
 	ck_assert_int_gt(gate.calls, 0);
 	refuse(0, 0);
-	report_free(reported_by("clone+unshare", NULL));
+	report_free(given_by("clone+unshare", NULL));
 	ck_assert_int_eq(gate.calls, 0);
 }
 END_TEST
@@ -175,7 +175,7 @@ START_TEST(what_has_run_out_is_told_and_not_remembered)
 		refused(KID("exit", "0"), &o, shortages[n], WEAN_STAGE_LAUNCH, -1);
 		ck_assert_int_eq(gate.calls, 1);
 		refuse(0, 0);
-		report_free(reported_by(_i ? "clone3copy+unshare" : "clone3+unshare", &o));
+		report_free(given_by(_i ? "clone3copy+unshare" : "clone3+unshare", &o));
 	}
 }
 END_TEST
@@ -189,7 +189,7 @@ START_TEST(without_room_for_a_pidfd_a_child_is_started_unless_it_is_needed)
 
 	for (size_t n = 0; n < COUNT(shortages); n++) {
 		refuse(SYS_PIDFD, shortages[n]);
-		report_free(reported_by(_i ? "clone3copy+unshare" : "clone3+unshare", &o));
+		report_free(given_by(_i ? "clone3copy+unshare" : "clone3+unshare", &o));
 		ck_assert_int_eq(gate.calls, 2);
 		refused(KID("exit", "0"), &needs, shortages[n], WEAN_STAGE_LAUNCH, -1);
 	}

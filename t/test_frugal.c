@@ -2,48 +2,7 @@
    never more than 16 KiB of stack. */
 #define _GNU_SOURCE
 #include "descriptors.h"
-
-/* ---- a heap that counts -------------------------------------------------- */
-
-/* glibc's own names for what is replaced here.  A sanitizer has replaced it already. */
-#if defined __GLIBC__ && !SANITIZED
-#define COUNTS_HEAP 1
-
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void *__libc_memalign(size_t, size_t);
-
-static int allocations;
-
-void *malloc(size_t size)
-{
-	__atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
-	return __libc_malloc(size);
-}
-
-void *calloc(size_t n, size_t size)
-{
-	__atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
-	return __libc_calloc(n, size);
-}
-
-void *realloc(void *old, size_t size)
-{
-	__atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
-	return __libc_realloc(old, size);
-}
-
-void *memalign(size_t align, size_t size)
-{
-	__atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
-	return __libc_memalign(align, size);
-}
-
-#else
-#define COUNTS_HEAP 0
-static int allocations;
-#endif
+#include "heap.h"
 
 /* ---- requests ------------------------------------------------------------ */
 
@@ -125,14 +84,16 @@ START_TEST(an_ordinary_start_takes_nothing_from_the_heap)
 	fill_requests();
 	kid();
 	free(malloc(1));
-	ck_assert_int_gt(allocations, 0);
+	ck_assert_uint_gt(allocations, 0);
 	for (int i = 0; i < 2; i++) { /* the first of the process, and another */
-		int before = allocations, error = one_start(q), after = allocations;
+		size_t before = allocations;
+		int error = one_start(q);
+		size_t after = allocations;
 		ck_assert_msg(error == q->error, "%s: %s", q->name, strerror(error));
 		if (q->size == ORDINARY)
-			ck_assert_msg(after == before, "%s: %d", q->name, after - before);
+			ck_assert_msg(after == before, "%s: %zu", q->name, after - before);
 		else
-			ck_assert_int_gt(after, before);
+			ck_assert_uint_gt(after, before);
 	}
 }
 END_TEST

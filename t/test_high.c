@@ -299,17 +299,6 @@ START_TEST(a_thread_gives_its_own_files)
 }
 END_TEST
 
-static int main_is_gone(void)
-{
-	char path[64], line[256] = "", *end;
-
-	snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = read(fd, line, sizeof line - 1);
-	close(fd);
-	return n > 0 && (end = strrchr(line, ')')) && end[2] == 'Z';
-}
-
 static void *outlive_main(void *arg)
 {
 	while (!main_is_gone())

@@ -59,17 +59,6 @@ START_TEST(before_there_are_handles_on_threads_their_files_are_copied)
 }
 END_TEST
 
-static int main_is_gone(void)
-{
-	char path[64], line[256] = "", *end;
-
-	snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = read(fd, line, sizeof line - 1);
-	close(fd);
-	return n > 0 && (end = strrchr(line, ')')) && end[2] == 'Z';
-}
-
 static void *outlive_main(void *asked)
 {
 	while (!main_is_gone())

@@ -4,44 +4,10 @@
 #include "talking.h"
 
 #include "count.h"
+#include "heap.h"
 #include "pty.h"
 
 #include <sys/socket.h>
-
-/* ---- a heap that counts -------------------------------------------------- */
-
-/* glibc's own names for what is replaced here.  A sanitizer has replaced it already. */
-#if defined __GLIBC__ && !SANITIZED
-#define COUNTS_HEAP 1
-
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-
-static size_t allocations;
-
-void *malloc(size_t size)
-{
-	__atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
-	return __libc_malloc(size);
-}
-
-void *calloc(size_t n, size_t size)
-{
-	__atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
-	return __libc_calloc(n, size);
-}
-
-void *realloc(void *old, size_t size)
-{
-	__atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
-	return __libc_realloc(old, size);
-}
-
-#else
-#define COUNTS_HEAP 0
-static size_t allocations;
-#endif
 
 /* ---- where it comes from ---- */
 

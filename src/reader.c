@@ -34,8 +34,9 @@ struct wean_reader {
 static void
 show_hidden(wean_reader *r)
 {
-	if (r->hides)
-		r->buf[r->begin] = r->hidden;
+	if (!r->hides)
+		return;
+	r->buf[r->begin] = r->hidden;
 	r->hides = 0;
 }
 
@@ -99,46 +100,54 @@ wean_reader_fill(wean_reader *r)
 	return got > 0 ? 1 : got;
 }
 
-/* `skip`: whether a delimiter follows, whose place the 0 takes; else it hides a byte. */
+/* What no delimiter follows: the 0 behind it hides a byte of the next. */
 static void
-hand_over(wean_reader *r, size_t n, size_t skip, const char **data, size_t *len)
+hand_over(wean_reader *r, size_t n, const char **data, size_t *len)
 {
 	*data = r->buf + r->begin;
 	*len = n;
 	r->begin += n;
-	if (!skip && r->begin < r->end) {
-		r->hides = 1;
-		r->hidden = r->buf[r->begin];
-	}
-	r->buf[r->begin] = '\0';
-	r->begin += skip;
 	r->searched = r->begin;
+	r->hides = r->begin < r->end;
+	r->hidden = r->buf[r->begin];
+	r->buf[r->begin] = '\0';
+}
+
+/* No delimiter is among the bytes from `begin` on that a record may have. */
+static int
+take_part(wean_reader *r, size_t reach, const char **data, size_t *len)
+{
+	r->searched = r->begin + reach;
+	if (reach > r->max) {
+		hand_over(r, r->max, data, len);
+		return EMSGSIZE;
+	}
+	if (!r->over || reach == 0)
+		return EAGAIN;
+	hand_over(r, reach, data, len);
+	return 0;
 }
 
 int
 wean_reader_take(wean_reader *r, int delimiter, const char **data, size_t *len)
 {
-	size_t have = r->end - r->begin, reach = have > r->max ? r->max + 1 : have, done;
-	const char *at;
+	size_t reach = r->end - r->begin;
+	char *begin, *at;
 
 	show_hidden(r);
 	if (r->delimiter != delimiter)
 		r->searched = r->begin;
 	r->delimiter = delimiter;
-	done = r->searched - r->begin;
-	at = memchr(r->buf + r->searched, delimiter, reach - done);
-	if (at) {
-		hand_over(r, (size_t)(at - r->buf) - r->begin, 1, data, len);
-		return 0;
-	}
-	r->searched = r->begin + reach;
-	if (have > r->max) {
-		hand_over(r, r->max, 0, data, len);
-		return EMSGSIZE;
-	}
-	if (!r->over || have == 0)
-		return EAGAIN;
-	hand_over(r, have, 0, data, len);
+	if (reach > r->max)
+		reach = r->max + 1;
+	begin = r->buf + r->begin;
+	at = memchr(r->buf + r->searched, delimiter, reach - (r->searched - r->begin));
+	if (!at)
+		return take_part(r, reach, data, len);
+	r->begin = r->searched = (size_t)(at - r->buf) + 1;
+	*data = begin;
+	*len = (size_t)(at - begin);
+	*at = '\0';
 	return 0;
 }
 
@@ -148,7 +157,7 @@ wean_reader_take_all(wean_reader *r, const char **data, size_t *len)
 	show_hidden(r);
 	if (r->begin == r->end)
 		return EAGAIN;
-	hand_over(r, r->end - r->begin, 0, data, len);
+	hand_over(r, r->end - r->begin, data, len);
 	return 0;
 }
 
@@ -170,10 +179,23 @@ read_more(wean_reader *r, long long deadline)
 	return got < 0 ? -got : 0;
 }
 
+static int
+read_until_taken(wean_reader *r, int delimiter, const char **data, size_t *len)
+{
+	long long deadline = wean_sys_deadline(r->timeout_ms);
+	int error = EAGAIN;
+
+	while (error == EAGAIN && !r->over) {
+		if ((error = read_more(r, deadline)) != 0)
+			return error;
+		error = wean_reader_take(r, delimiter, data, len);
+	}
+	return error == EAGAIN ? 0 : error;
+}
+
 int
 wean_read_record(wean_reader *r, int delimiter, const char **data, size_t *len)
 {
-	long long deadline;
 	int error;
 
 	if (!r || !data || !len || delimiter < 0 || delimiter > UCHAR_MAX)
@@ -181,15 +203,7 @@ wean_read_record(wean_reader *r, int delimiter, const char **data, size_t *len)
 	*data = NULL;
 	*len = 0;
 	error = wean_reader_take(r, delimiter, data, len);
-	if (error != EAGAIN)
-		return error;
-	deadline = wean_sys_deadline(r->timeout_ms);
-	while (error == EAGAIN && !r->over) {
-		if ((error = read_more(r, deadline)) != 0)
-			return error;
-		error = wean_reader_take(r, delimiter, data, len);
-	}
-	return error == EAGAIN ? 0 : error;
+	return error == EAGAIN ? read_until_taken(r, delimiter, data, len) : error;
 }
 
 int

@@ -103,6 +103,10 @@ end_output(struct output *o)
 	wean_sys_drop(o->fd);
 }
 
+/* From here on glibc gives a piece pages of its own.  It then takes most of the time to
+   collect output that the kernel makes one page after the other. */
+enum { HUGE = 32 * 1024 * 1024 };
+
 static int
 resize(struct output *o, size_t size)
 {
@@ -112,6 +116,8 @@ resize(struct output *o, size_t size)
 	errno = saved;
 	if (!text)
 		return ENOMEM;
+	if (size > HUGE)
+		wean_sys_want_huge_pages(text, size);
 	*o->text = text;
 	o->stream->size = size;
 	return 0;

@@ -171,6 +171,7 @@ long long wean_sys_deadline(int timeout_ms);         /* < 0: never */
 int wean_sys_left(long long deadline);               /* in ms, for one call; -1: for ever */
 void *wean_sys_shared_page(void);                    /* NULL: no memory */
 void wean_sys_drop_page(void *page);
+void wean_sys_want_huge_pages(void *memory, size_t size); /* a hint: fewer page faults */
 int wean_sys_secure(void);                           /* a set-uid program runs */
 void wean_sys_kernel(int version[3]);                /* zeros: not a Linux one */
 char *const *wean_sys_environ(void);

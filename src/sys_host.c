@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -77,6 +78,21 @@ wean_sys_drop_page(void *page)
 {
 	if (page)
 		munmap(page, PAGE);
+}
+
+/* Outwards to whole pages: that is just what an allocator maps for a large piece, and
+   mremap(2) would refuse one that is marked in part.  Linux 2.6.38, where
+   /sys/kernel/mm/transparent_hugepage/enabled is not "never". */
+void
+wean_sys_want_huge_pages(void *memory, size_t size)
+{
+	int saved = errno;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t begin = (uintptr_t)memory & ~(page - 1);
+	uintptr_t end = ((uintptr_t)memory + size + page - 1) & ~(page - 1);
+
+	madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+	errno = saved;
 }
 
 int

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "talking.h"
 
+#include <sys/resource.h>
+
 enum { MB = 1000000 };
 
 /* What a busy machine may take beside the limit and the grace. */
@@ -547,6 +549,40 @@ START_TEST(an_end_that_is_not_open_is_told)
 }
 END_TEST
 
+/* 0 where the kernel has none, or is told not to. */
+static int has_huge_pages(void)
+{
+	char text[64] = "";
+	FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
+	int has = f && fgets(text, sizeof text, f) && !strstr(text, "[never]");
+
+	if (f)
+		fclose(f);
+	return has;
+}
+
+static long faults(void)
+{
+	struct rusage u;
+
+	ck_assert_int_eq(getrusage(RUSAGE_SELF, &u), 0);
+	return u.ru_minflt;
+}
+
+/* The kernel makes a page at a time of the common size: 80 MB would be 19,531 times. */
+START_TEST(large_output_is_kept_in_huge_pages)
+{
+	long before = faults();
+
+	if (!has_huge_pages())
+		SKIP("no huge pages here");
+	ran(KID("write", "1", "80000000", "1048576"), NULL, NULL, 0, 0);
+	ck_assert_uint_eq(r.out_len, 80 * MB);
+	ck_assert_int_lt(faults() - before, 80 * MB / 4096 * 3 / 4);
+	wean_result_free(&r);
+}
+END_TEST
+
 static Suite *run_tests(void)
 {
 	Suite *s = suite_create("run");
@@ -566,6 +602,7 @@ static Suite *run_tests(void)
 	t = case_that_needs(s, "native");
 	tcase_add_test(t, without_memory_for_the_output_the_child_is_stopped);
 	tcase_add_test(t, an_end_that_is_not_open_is_told);
+	tcase_add_test(t, large_output_is_kept_in_huge_pages);
 	return s;
 }
 

@@ -90,7 +90,7 @@ END_TEST
 
 START_TEST(without_grace_it_is_killed_at_once)
 {
-	for (int i = 0; i < 10; i++) {
+	for (int i = 0; i < scaled(10); i++) {
 		struct wean_child child;
 		start_kind(&child, _i, KID("pause"), (struct wean_options){ 0 });
 		struct wean_status status = stop(&child, 0);

@@ -190,6 +190,7 @@ quick='adopt names open program request spawn stdio'
 every="$quick maps reaped stop threads wait_many"
 pure='cut explain fdmap layout path plan table'
 output='communicate reader run utf8'
+whole="$every $pure $output close closer"
 
 # shellcheck disable=SC2086 # lists
 case $leg in
@@ -231,11 +232,11 @@ i686)
 	run="emulating i386 $run"
 	run_some $every $pure closer close
 	;;
-musl) run_some $every $pure $output close closer counts descriptors failures frugal host scan ;;
+musl) run_some $whole counts descriptors failures frugal host scan ;;
 musl-static)
 	also=t/chroot.sh
 	run_some maps spawn stdio $output
 	;;
-asan) run_some $every $pure $output close closer environment explain_exec failures scan sweep_calls ;;
+asan) run_some $whole environment explain_exec failures scan sweep_calls ;;
 tsan) run_some $output races reaped spawn stress threads wait_many ;;
 esac

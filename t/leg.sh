@@ -189,6 +189,8 @@ run_some() {
 quick='adopt names open program request spawn stdio'
 every="$quick maps reaped stop threads wait_many"
 pure='cut explain fdmap layout path plan table'
+output='communicate reader run utf8'
+whole="$every $pure $output close closer"
 
 # shellcheck disable=SC2086 # lists
 case $leg in
@@ -214,7 +216,7 @@ valgrind)
 	under="valgrind -q --error-exitcode=99 --num-callers=30 --leak-check=full"
 	under="$under --show-leak-kinds=definite --errors-for-leak-kinds=none"
 	run="$run LOG_COMPILER='$under'"
-	eval "$run" TESTS="'$(printf 't/test_%s ' $quick $pure)'"
+	eval "$run" TESTS="'$(printf 't/test_%s ' $quick $pure $output maps)'"
 	if found_by_valgrind; then
 		exit 1
 	fi
@@ -230,11 +232,11 @@ i686)
 	run="emulating i386 $run"
 	run_some $every $pure closer close
 	;;
-musl) run_some $every $pure close closer counts descriptors failures frugal host scan ;;
+musl) run_some $whole counts descriptors failures frugal host scan ;;
 musl-static)
 	also=t/chroot.sh
-	run_some maps spawn stdio
+	run_some maps spawn stdio $output
 	;;
-asan) run_some $every $pure close closer environment explain_exec failures scan sweep_calls ;;
-tsan) run_some races reaped spawn stress threads wait_many ;;
+asan) run_some $whole environment explain_exec failures scan sweep_calls ;;
+tsan) run_some $output races reaped spawn stress threads wait_many ;;
 esac

@@ -178,7 +178,7 @@ static void *start_many(void *arg)
 
 START_TEST(starts_and_descriptors_of_other_threads_do_not_meet)
 {
-	struct crew crew = { .starts = scaled(50) };
+	struct crew crew = { .starts = scaled(40) };
 	pthread_t starters[THREADS], churners[CHURNERS];
 	atomic_int rounds = 0;
 	struct baseline b;

@@ -103,7 +103,7 @@ START_TEST(a_thousand_failed_starts_leave_nothing)
 	memory_now(); /* the first takes buffers */
 	struct memory before = memory_now();
 	baseline_take(&b);
-	for (int i = 0; i < scaled(1000); i++)
+	for (int i = 0; i < scaled(400); i++)
 		fail_once((size_t)i % COUNT(failures));
 	baseline_same(&b);
 	struct memory after = memory_now();
@@ -326,7 +326,7 @@ static void start_long_lived(int rounds, unsigned long long flags)
 START_TEST(a_pipe_ends_with_its_child_whatever_else_was_started_meanwhile)
 {
 	struct late l = { .flags = way(_i) };
-	int rounds = scaled(120);
+	int rounds = scaled(80);
 	pthread_t thread;
 	struct baseline b;
 

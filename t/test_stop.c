@@ -90,7 +90,7 @@ END_TEST
 
 START_TEST(without_grace_it_is_killed_at_once)
 {
-	for (int i = 0; i < 10; i++) {
+	for (int i = 0; i < scaled(10); i++) {
 		struct wean_child child;
 		start_kind(&child, _i, KID("pause"), (struct wean_options){ 0 });
 		struct wean_status status = stop(&child, 0);
@@ -244,6 +244,7 @@ START_TEST(what_a_leader_left_behind_is_ended)
 		ck_assert_int_eq(wean_wait(&child, -1, NULL), 0);
 	if (!with_pidfd)
 		without_pidfd(&child);
+	with_pidfd = child.pidfd >= 0;
 	struct wean_status status = stop(&child, grace);
 	assert_exited(&status, 21);
 	int code = orphan_code(&held);
@@ -453,8 +454,7 @@ static void add_all(TCase *t)
 	tcase_add_loop_test(t, the_group_ends_with_its_leader, 0, 4);
 	tcase_add_loop_test(t, a_group_that_ignores_sigterm_is_killed_after_the_grace, 0,
 	                    4);
-	tcase_add_loop_test(t, what_a_leader_left_behind_is_ended, 0, 12);
-	tcase_add_test(t, what_a_leader_leaves_behind_has_the_rest_of_the_grace);
+	tcase_add_loop_test(t, what_a_leader_left_behind_is_ended, 0, 8);
 	tcase_add_loop_test(t, a_grandchild_in_a_session_of_its_own_survives, 0, 2);
 	tcase_add_loop_test(t, who_leads_no_group_ends_alone, 0, 4);
 	tcase_add_test(t, who_joined_a_group_does_not_take_it_along);
@@ -472,6 +472,13 @@ static Suite *stop_suite(void)
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	add_all(t);
 	suite_add_tcase(s, t);
+
+	/* A group whose number is given up is reached by a pidfd alone. */
+	t = case_that_needs(s, "pidfd");
+	tcase_set_timeout(t, 20);
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
+	tcase_add_loop_test(t, what_a_leader_left_behind_is_ended, 8, 12);
+	tcase_add_test(t, what_a_leader_leaves_behind_has_the_rest_of_the_grace);
 
 	t = case_that_needs(s, "root");
 	tcase_set_timeout(t, 20);

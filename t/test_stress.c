@@ -1,6 +1,6 @@
 /* test_stress.c - many children, with handlers, threads and other reapers about: each
-   status is right, nothing hangs, nothing is left.  WEAN_SCALE=50 makes a long run
-   of it. */
+   status is right, nothing hangs, nothing is left.  WEAN_SCALE=125 makes it 8 threads
+   with 5,000 children each. */
 #define _GNU_SOURCE
 #include "waiting.h"
 
@@ -100,7 +100,7 @@ static void watch_handlers(int sig)
 
 START_TEST(an_interval_timer_disturbs_nothing)
 {
-	int n = scaled(250), wrong = 0;
+	int n = scaled(80), wrong = 0;
 	struct mishap m;
 	struct baseline b;
 	long long begin = now_ms();
@@ -139,7 +139,7 @@ static void *signal_group(void *arg)
 
 START_TEST(a_handler_never_runs_in_a_child)
 {
-	int n = scaled(150), wrong = 0;
+	int n = scaled(50), wrong = 0;
 	pthread_t thread;
 	struct mishap m;
 	long long begin = now_ms();
@@ -255,7 +255,7 @@ static void work(void *(*how)(void *), int n, int children, int may_be_unknown)
 
 START_TEST(eight_threads_start_and_wait)
 {
-	int children = scaled(100);
+	int children = scaled(40);
 	struct baseline b;
 	long long begin = now_ms();
 
@@ -269,7 +269,7 @@ END_TEST
 
 START_TEST(eight_threads_start_many_and_wait_for_all)
 {
-	int children = in_batches(scaled(50));
+	int children = in_batches(scaled(20));
 	struct baseline b;
 	long long begin = now_ms();
 
@@ -334,7 +334,7 @@ enum { HOSTS = sizeof hosts / sizeof *hosts };
 START_TEST(a_host_that_reaps_gets_the_right_status_or_none)
 {
 	int threads = _i / HOSTS % 2 ? 4 : 1, batches = _i / HOSTS / 2;
-	int children = scaled(100 / threads);
+	int children = scaled(40 / threads);
 	long long begin = now_ms();
 	struct baseline b;
 

@@ -58,7 +58,7 @@ START_TEST(eight_threads_start_children_side_by_side)
 	int results[THREADS];
 	struct baseline b;
 
-	each = scaled(100);
+	each = scaled(40);
 	for (int i = 0; i < THREADS; i++) {
 		results[i] = i;
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, start_many,

@@ -13,10 +13,11 @@ static void assert_whole(const char *text, size_t len, size_t wanted)
 
 	memcpy(copy, text, len);
 	got = wean_utf8_whole(copy, len);
-	ck_assert_msg(got == wanted, "%02x %02x %02x %02x, %zu bytes: %zu, wanted %zu",
-	              len > 0 ? (unsigned char)text[0] : 0, len > 1 ? (unsigned char)text[1] : 0,
-	              len > 2 ? (unsigned char)text[2] : 0, len > 3 ? (unsigned char)text[3] : 0,
-	              len, got, wanted);
+	if (got != wanted)
+		ck_abort_msg("%02x %02x %02x %02x, %zu bytes: %zu, wanted %zu",
+		             len > 0 ? (unsigned char)text[0] : 0, len > 1 ? (unsigned char)text[1] : 0,
+		             len > 2 ? (unsigned char)text[2] : 0, len > 3 ? (unsigned char)text[3] : 0,
+		             len, got, wanted);
 	free(copy);
 }
 
@@ -113,9 +114,11 @@ START_TEST(any_bytes_lose_three_at_most)
 		                 (char)kinds[i / n / n % n], (char)kinds[i / n / n / n] };
 		size_t len = wean_utf8_whole(text, 4);
 
-		ck_assert(len >= 1 && len <= 4);
-		if (len < 4) /* what went began as a character does */
-			ck_assert((unsigned char)text[len] >= 0xc2 && (unsigned char)text[len] <= 0xf4);
+		if (len < 1 || len > 4)
+			ck_abort_msg("%zu left of 4", len);
+		if (len < 4 /* what went began as a character does */
+		    && ((unsigned char)text[len] < 0xc2 || (unsigned char)text[len] > 0xf4))
+			ck_abort_msg("%02x begins none", (unsigned char)text[len]);
 	}
 }
 END_TEST

@@ -100,11 +100,11 @@ static inline void finish_several(struct wean_child *children, int n)
 	}
 }
 
-/* As a host without pidfds. */
+/* As a host without pidfds; under an instrument that has none it is so already. */
 static inline void without_pidfd(struct wean_child *child)
 {
-	ck_assert_int_ge(child->pidfd, 0);
-	close(child->pidfd);
+	if (child->pidfd >= 0)
+		close(child->pidfd);
 	child->pidfd = -1;
 }
 

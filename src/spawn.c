@@ -47,16 +47,9 @@ start(struct plan *p, struct scratch *scratch, struct wean_child *child)
 	if (!error)
 		error = wean_launch(p, scratch, child);
 	close_pipes(p, 1);
-	if (error) {
+	if (error)
 		close_pipes(p, 0);
-		return error;
-	}
-	child->in = p->pipes[0][0];
-	child->out = p->pipes[1][0];
-	child->err = p->pipes[2][0];
-	wean_handle(child)->state = HANDLE_RUNS;
-	wean_handle(child)->flags = wean_handle_flags(p->opt->flags);
-	return 0;
+	return error;
 }
 
 int

@@ -16,7 +16,7 @@ closer:             sys fdmap
 close:              closer
 plan slots table:   $low plan request
 child child_fds child_steps: $low plan child child_steps
-launch launch_steps ladder posix_spawn verdict: $low plan child probe launch launch_steps
+launch launch_steps ladder posix_spawn verdict: $low plan child probe launch launch_steps handle
 names:              closer launch
 handle:             sys
 spawn:              $low plan child launch handle

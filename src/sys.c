@@ -514,6 +514,12 @@ wean_sys_kill(int pid, int sig)
 }
 
 int
+wean_sys_is_process(int pid)
+{
+	return ICALL(SYS_tgkill, pid, pid, 0);
+}
+
+int
 wean_sys_pidfd_open(int pid, int thread)
 {
 	enum { PIDFD_THREAD_ = O_EXCL }; /* Linux 6.9 */
@@ -930,10 +936,28 @@ wean_sys_readable(int fd, int timeout_ms)
 	return wean_sys_poll(&p, 1, timeout_ms);
 }
 
+static int
+sleep_ns(long long ns)
+{
+	enum { MONOTONIC = 1 };
+#ifdef SYS_clock_nanosleep_time64
+	const struct { long long sec, nsec; } t = { ns / 1000000000, ns % 1000000000 };
+
+	return ICALL(SYS_clock_nanosleep_time64, MONOTONIC, 0, &t, NULL);
+#else
+	const struct { long sec, nsec; } t = { (long)(ns / 1000000000), (long)(ns % 1000000000) };
+
+	return ICALL(SYS_clock_nanosleep, MONOTONIC, 0, &t, NULL);
+#endif
+}
+
+/* Where a filter refuses one of the two the other does: who naps must not spin. */
 int
 wean_sys_sleep_us(long us)
 {
-	return poll_ns(NULL, 0, us * 1000LL);
+	int r = poll_ns(NULL, 0, us * 1000LL);
+
+	return r < 0 && wean_sys_not_here(-r) ? sleep_ns(us * 1000LL) : r;
 }
 
 /* Not a private futex: the kernel's wake at the end of the other's memory is not. */

@@ -223,15 +223,19 @@ begin_output(struct output *o)
 /* ---- the input ---- */
 
 /* Writes what fits in and no more, which no poll can tell beforehand. */
-static void
+static int
 let_input_flow(struct talker *t)
 {
-	int flags = t->child->in < 0 ? -1 : wean_sys_file_flags(t->child->in);
+	int flags = t->child->in < 0 ? O_NONBLOCK : wean_sys_file_flags(t->child->in), r;
 
-	if (flags < 0 || flags & O_NONBLOCK)
-		return;
-	wean_sys_set_file_flags(t->child->in, flags | O_NONBLOCK);
+	if (flags < 0)
+		return -flags;
+	if (flags & O_NONBLOCK)
+		return 0;
+	if ((r = wean_sys_set_file_flags(t->child->in, flags | O_NONBLOCK)) < 0)
+		return -r;
 	t->in_flags = flags;
+	return 0;
 }
 
 /* Others may hold what the end is of, a socket for instance, and have the same flags. */
@@ -423,9 +427,8 @@ wean_talk(struct wean_child *child, const struct wean_io *io, struct wean_result
 	for (int i = 0; i < 2 && !error; i++)
 		if (t.output[i].stream->reader && t.output[i].hand)
 			error = hand_over(&t.output[i]);
-	if (error)
+	if (error || (error = let_input_flow(&t)) != 0)
 		return error;
-	let_input_flow(&t);
 	error = talk_on(&t, deadline, until_over);
 	give_flags_back(&t);
 	return error;

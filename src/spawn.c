@@ -24,8 +24,8 @@ make_pipe(struct plan *p, struct slot *s)
 	p->pipes[which][0] = ends[which == 0];
 	p->pipes[which][1] = s->source = ends[which != 0];
 	if (p->opt->flags & WEAN_NONBLOCK)
-		wean_sys_set_file_flags(p->pipes[which][0], O_NONBLOCK);
-	return 0;
+		r = wean_sys_set_file_flags(p->pipes[which][0], O_NONBLOCK);
+	return r < 0 ? plan_fail(p, WEAN_STAGE_PIPE, s->index, -r) : 0;
 }
 
 static int

@@ -54,25 +54,21 @@ recall(const struct handle *h, struct wean_status *s)
 /* ---- looking ---- */
 
 /* Whether a process is over that this one can't wait for: a stranger, one that was
-   reaped, and in a forked copy of the host every child.  Without a pidfd the number of
-   one that was reaped may be another's already. */
+   reaped, and in a forked copy of the host every child.  Without a pidfd that can be
+   polled the number of one that was reaped may be another's already. */
 static int
 is_gone(const struct wean_child *child)
 {
 	int fd = child->pidfd, over;
 
-	if (fd >= 0) {
-		over = wean_sys_readable(fd, 0);
-		return over < 0 ? wean_sys_pidfd_kill(fd, 0) == -ESRCH : over;
-	}
+	if (fd >= 0 && (over = wean_sys_readable(fd, 0)) >= 0)
+		return over;
 	if (!(wean_handle_const(child)->flags & HANDLE_STRANGER))
 		return 1;
 	fd = wean_sys_pidfd_open(child->pid, 0);
-	if (fd < 0)
-		return wean_sys_kill(child->pid, 0) == -ESRCH;
-	over = wean_sys_readable(fd, 0) == 1;
-	wean_sys_close(fd);
-	return over;
+	over = fd < 0 ? fd : wean_sys_readable(fd, 0);
+	wean_sys_drop(&fd);
+	return over < 0 ? wean_sys_kill(child->pid, 0) == -ESRCH : over;
 }
 
 int

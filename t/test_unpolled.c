@@ -175,10 +175,10 @@ START_TEST(a_run_tells_and_leaves_no_child)
 	baseline_take(&b);
 	int error = wean_run(KID("pause"), &opt,
 	                     &(struct wean_io){ .timeout_ms = LONG, .grace_ms = 30 }, &r);
-	baseline_same(&b);
 	ck_assert_int_eq(error, refused_with);
 	assert_signaled(&r.status, SIGKILL);
 	wean_result_free(&r);
+	baseline_same(&b);
 }
 END_TEST
 

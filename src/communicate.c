@@ -1,24 +1,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "handle.h"
-#include "reader.h"
+#include "output.h"
 #include "sys.h"
 #include "talk.h"
-#include "utf8.h"
-#include "widen.h"
 
 /* ---- what outlives a call that is to be gone on with ---- */
-
-struct stream {
-	wean_reader *reader;   /* of what goes to a callback */
-	size_t size;           /* of what is kept */
-	struct widening wide;
-};
 
 struct talk {
 	struct stream out, err;
@@ -54,10 +45,8 @@ wean_result_free(struct wean_result *result)
 	if (!result)
 		return;
 	if ((t = talk_of(result)) != NULL) {
-		wean_reader_forget(t->out.reader);
-		wean_reader_forget(t->err.reader);
-		wean_widen_forget(&t->out.wide);
-		wean_widen_forget(&t->err.wide);
+		wean_output_forget(&t->out);
+		wean_output_forget(&t->err);
 	}
 	free(t);
 	free(result->out);
@@ -68,19 +57,6 @@ wean_result_free(struct wean_result *result)
 	result->out = result->err = NULL;
 	result->out_len = result->err_len = 0;
 }
-
-/* ---- one output ---- */
-
-struct output {
-	int *fd;
-	struct stream *stream;
-	char **text;
-	size_t *len, max;
-	unsigned *flags, truncated;
-	int (*hand)(void *, const char *, size_t);
-	void *context;
-	int lines;
-};
 
 struct talker {
 	struct wean_child *child;
@@ -93,132 +69,6 @@ struct talker {
 	int nap;
 	int in_flags;          /* of the input's end before, or -1: as they were */
 };
-
-static void
-end_output(struct output *o)
-{
-	if (o->stream->reader)
-		wean_reader_end(o->stream->reader);
-	wean_widen_back(&o->stream->wide, *o->fd);
-	wean_sys_drop(o->fd);
-}
-
-static int
-resize(struct output *o, size_t size)
-{
-	int saved = errno;
-	char *text = realloc(*o->text, size);
-
-	errno = saved;
-	if (!text)
-		return ENOMEM;
-	*o->text = text;
-	o->stream->size = size;
-	return 0;
-}
-
-/* For a read and a 0 behind it.  With a cap it never grows beyond that and a read. */
-static int
-make_room(struct output *o)
-{
-	const size_t least = READ_AT_LEAST + 1;
-	size_t size = o->stream->size, most;
-
-	if (size - *o->len >= least)
-		return 0;
-	if (*o->len > SIZE_MAX / 2 - least)
-		return ENOMEM;
-	size = 2 * *o->len + least;
-	most = o->max && o->max < SIZE_MAX - least ? o->max + least : SIZE_MAX;
-	return resize(o, size < most ? size : most);
-}
-
-/* What lies beyond the cap is read to the same place, and forgotten. */
-static void
-keep(struct output *o, size_t got)
-{
-	if (*o->flags & o->truncated)
-		got = 0;
-	*o->len += got;
-	if (o->max && *o->len > o->max) {
-		*o->len = wean_utf8_whole(*o->text, o->max);
-		*o->flags |= o->truncated;
-	}
-	(*o->text)[*o->len] = '\0';
-}
-
-static int
-read_to_keep(struct output *o)
-{
-	int got, error = make_room(o);
-
-	if (error)
-		return error;
-	got = wean_widen_read(&o->stream->wide, *o->fd, *o->text + *o->len,
-	                      o->stream->size - *o->len - 1);
-	if (got == -EAGAIN || got == -EINTR)
-		return 0;
-	if (got < 0)
-		return -got;
-	if (got == 0)
-		end_output(o);
-	keep(o, (size_t)got);
-	return 0;
-}
-
-/* As far as it is there. */
-static int
-hand_over(struct output *o)
-{
-	const char *data;
-	size_t len;
-	int error = 0;
-
-	while (!error) {
-		int none = o->lines ? wean_reader_take(o->stream->reader, '\n', &data, &len)
-		                    : wean_reader_take_all(o->stream->reader, &data, &len);
-
-		if (none == EAGAIN)
-			return 0;
-		error = o->hand(o->context, data, len);
-	}
-	return error;
-}
-
-static int
-read_to_hand_over(struct output *o)
-{
-	int got = wean_reader_fill(o->stream->reader);
-
-	if (got == -EAGAIN || got == -EINTR)
-		return 0;
-	if (got < 0)
-		return -got;
-	if (got == 0)
-		end_output(o);
-	return hand_over(o);
-}
-
-static int
-serve_output(struct output *o)
-{
-	return o->hand ? read_to_hand_over(o) : read_to_keep(o);
-}
-
-/* An output that is kept is never NULL, empty or not. */
-static int
-begin_output(struct output *o)
-{
-	int error = 0;
-
-	if (*o->fd < 0)
-		return 0;
-	if (o->hand)
-		return o->stream->reader ? 0 : wean_reader_new(&o->stream->reader, *o->fd, 0);
-	if (!*o->text && (error = make_room(o)) == 0)
-		keep(o, 0);
-	return error;
-}
 
 /* ---- the input ---- */
 
@@ -347,7 +197,7 @@ serve(struct talker *t, const struct asked *a)
 		if (a->poll[i].revents == 0)
 			continue;
 		if (a->output[i])
-			error = serve_output(a->output[i]);
+			error = wean_output_serve(a->output[i]);
 		else if (a->poll[i].events == SYS_POLL_OUT)
 			error = serve_input(t);
 		else
@@ -422,11 +272,7 @@ wean_talk(struct wean_child *child, const struct wean_io *io, struct wean_result
 		return error;
 	t = talker(child, io, result);
 	for (int i = 0; i < 2 && !error; i++)
-		error = begin_output(&t.output[i]);
-	/* What a callback that ended the last call has left. */
-	for (int i = 0; i < 2 && !error; i++)
-		if (t.output[i].stream->reader && t.output[i].hand)
-			error = hand_over(&t.output[i]);
+		error = wean_output_begin(&t.output[i]);
 	if (error || (error = let_input_flow(&t)) != 0)
 		return error;
 	error = talk_on(&t, deadline, until_over);
@@ -440,18 +286,12 @@ wean_talk_end(struct wean_child *child, const struct wean_io *io, struct wean_re
 	struct talker t = talker(child, io, result);
 	int error = 0;
 
-	for (int i = 0; i < 2; i++) {
-		struct output *o = &t.output[i];
-
-		if (*o->fd >= 0) {
-			result->flags |= WEAN_STILL_OPEN;
-			end_output(o);
-		}
-		if (o->hand && o->stream->reader)
-			error = error ? error : hand_over(o);
-		else if (*o->text)
-			resize(o, *o->len + 1);
-	}
+	if (child->out >= 0 || child->err >= 0)
+		result->flags |= WEAN_STILL_OPEN;
+	wean_output_close(&t.output[0]);
+	wean_output_close(&t.output[1]);
+	for (int i = 0; i < 2 && !error; i++)
+		error = wean_output_finish(&t.output[i]);
 	end_input(&t);
 	if (result->in_written < io->input_len)
 		result->flags |= WEAN_INPUT_UNREAD;

@@ -24,7 +24,8 @@ adopt kill stop wait wait_any: sys handle
 utf8:
 widen:              sys
 reader talk:        sys widen reader
-communicate run:    sys handle reader talk utf8 widen
+output:             sys reader utf8 widen
+communicate run:    sys handle output talk
 explain explain_exec: sys env path explain request
 layout:
 main main_json main_run: main

@@ -65,7 +65,7 @@ struct talker {
 	struct output output[2];
 	long long quiet;       /* when the silence has lasted long enough */
 	int over;              /* the child is */
-	int told;              /* it may be */
+	int watch;             /* its pidfd, until that has told; -1: it is asked */
 	int nap;
 	int in_flags;          /* of the input's end before, or -1: as they were */
 };
@@ -152,9 +152,8 @@ look_after_child(struct talker *t)
 {
 	int state = wean_handle_state(t->child);
 
-	if (t->over || state == HANDLE_ENDS_ONLY || (t->child->pidfd >= 0 && !t->told))
+	if (t->over || state == HANDLE_ENDS_ONLY || (state == HANDLE_RUNS && t->watch >= 0))
 		return;
-	t->told = 0;
 	if (state == HANDLE_OVER || wean_child_is_over(t->child) != 0) {
 		t->over = 1;
 		start_silence(t);
@@ -167,7 +166,7 @@ static int
 pause_ms(const struct talker *t, long long deadline)
 {
 	int left = wean_sys_left(t->over && t->quiet < deadline ? t->quiet : deadline);
-	int blind = !t->over && t->child->pidfd < 0
+	int blind = !t->over && t->watch < 0
 	    && wean_handle_state(t->child) != HANDLE_ENDS_ONLY;
 
 	return blind && (left < 0 || left > t->nap) ? t->nap : left;
@@ -201,7 +200,7 @@ serve(struct talker *t, const struct asked *a)
 		else if (a->poll[i].events == SYS_POLL_OUT)
 			error = serve_input(t);
 		else
-			t->told = 1;
+			t->watch = -1; /* a tracer may keep the end to itself yet */
 		t->nap = 1;
 		if (t->over)
 			start_silence(t);
@@ -218,7 +217,7 @@ turn(struct talker *t, long long deadline)
 	ask(&a, t->child->out, SYS_POLL_IN, &t->output[0]);
 	ask(&a, t->child->err, SYS_POLL_IN, &t->output[1]);
 	ask(&a, t->child->in, SYS_POLL_OUT, NULL);
-	ask(&a, t->over ? -1 : t->child->pidfd, SYS_POLL_IN, NULL);
+	ask(&a, t->over ? -1 : t->watch, SYS_POLL_IN, NULL);
 	r = wean_sys_poll(a.poll, a.n, pause_ms(t, deadline));
 	if (r == -EINTR)
 		return wean_handle_wants_eintr(t->child) ? EINTR : 0;
@@ -252,8 +251,8 @@ talker(struct wean_child *child, const struct wean_io *io, struct wean_result *r
 	int lines = (io->flags & WEAN_LINES) != 0;
 	struct talk *k = talk_of(r);
 
-	return (struct talker){ .child = child, .io = io, .result = r, .told = 1, .nap = 1,
-	                        .in_flags = -1, .output = {
+	return (struct talker){ .child = child, .io = io, .result = r, .nap = 1,
+	                        .watch = child->pidfd, .in_flags = -1, .output = {
 		{ &child->out, &k->out, &r->out, &r->out_len, io->out_max, &r->flags,
 		  WEAN_OUT_TRUNCATED, io->on_out, io->context, lines },
 		{ &child->err, &k->err, &r->err, &r->err_len, io->err_max, &r->flags,
@@ -283,18 +282,21 @@ wean_talk(struct wean_child *child, const struct wean_io *io, struct wean_result
 int
 wean_talk_end(struct wean_child *child, const struct wean_io *io, struct wean_result *result)
 {
-	struct talker t = talker(child, io, result);
+	struct talker t;
 	int error = 0;
 
+	wean_sys_drop(&child->in);
+	if (result->in_written < io->input_len)
+		result->flags |= WEAN_INPUT_UNREAD;
+	if (!talk_of(result))
+		return 0; /* there was no memory for it, and the outputs are closed */
+	t = talker(child, io, result);
 	if (child->out >= 0 || child->err >= 0)
 		result->flags |= WEAN_STILL_OPEN;
 	wean_output_close(&t.output[0]);
 	wean_output_close(&t.output[1]);
 	for (int i = 0; i < 2 && !error; i++)
 		error = wean_output_finish(&t.output[i]);
-	end_input(&t);
-	if (result->in_written < io->input_len)
-		result->flags |= WEAN_INPUT_UNREAD;
 	return error;
 }
 

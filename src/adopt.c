@@ -20,8 +20,8 @@ take_process(struct wean_child *child, int pid, unsigned long long flags)
 		return EINVAL; /* a thread's number */
 	if (fd < 0 && (fd == -ESRCH || (flags & WEAN_NEED_PIDFD)))
 		return -fd;
-	if (fd < 0 && wean_sys_kill(pid, 0) == -ESRCH)
-		return ESRCH;
+	if (fd < 0 && wean_sys_is_process(pid) == -ESRCH)
+		return wean_sys_kill(pid, 0) == -ESRCH ? ESRCH : EINVAL;
 	child->pid = pid;
 	child->pidfd = fd < 0 ? -1 : fd;
 	h->state = HANDLE_RUNS;

@@ -1,24 +1,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "handle.h"
-#include "reader.h"
+#include "output.h"
 #include "sys.h"
 #include "talk.h"
-#include "utf8.h"
-#include "widen.h"
 
 /* ---- what outlives a call that is to be gone on with ---- */
-
-struct stream {
-	wean_reader *reader;   /* of what goes to a callback */
-	size_t size;           /* of what is kept */
-	struct widening wide;
-};
 
 struct talk {
 	struct stream out, err;
@@ -54,10 +45,8 @@ wean_result_free(struct wean_result *result)
 	if (!result)
 		return;
 	if ((t = talk_of(result)) != NULL) {
-		wean_reader_forget(t->out.reader);
-		wean_reader_forget(t->err.reader);
-		wean_widen_forget(&t->out.wide);
-		wean_widen_forget(&t->err.wide);
+		wean_output_forget(&t->out);
+		wean_output_forget(&t->err);
 	}
 	free(t);
 	free(result->out);
@@ -69,19 +58,6 @@ wean_result_free(struct wean_result *result)
 	result->out_len = result->err_len = 0;
 }
 
-/* ---- one output ---- */
-
-struct output {
-	int *fd;
-	struct stream *stream;
-	char **text;
-	size_t *len, max;
-	unsigned *flags, truncated;
-	int (*hand)(void *, const char *, size_t);
-	void *context;
-	int lines;
-};
-
 struct talker {
 	struct wean_child *child;
 	const struct wean_io *io;
@@ -89,155 +65,27 @@ struct talker {
 	struct output output[2];
 	long long quiet;       /* when the silence has lasted long enough */
 	int over;              /* the child is */
-	int told;              /* it may be */
+	int watch;             /* its pidfd, until that has told; -1: it is asked */
 	int nap;
 	int in_flags;          /* of the input's end before, or -1: as they were */
 };
 
-static void
-end_output(struct output *o)
-{
-	if (o->stream->reader)
-		wean_reader_end(o->stream->reader);
-	wean_widen_back(&o->stream->wide, *o->fd);
-	wean_sys_drop(o->fd);
-}
-
-/* From here on glibc gives a piece pages of its own.  It then takes most of the time to
-   collect output that the kernel makes one page after the other. */
-enum { HUGE = 32 * 1024 * 1024 };
-
-static int
-resize(struct output *o, size_t size)
-{
-	int saved = errno;
-	char *text = realloc(*o->text, size);
-
-	errno = saved;
-	if (!text)
-		return ENOMEM;
-	if (size > HUGE)
-		wean_sys_want_huge_pages(text, size);
-	*o->text = text;
-	o->stream->size = size;
-	return 0;
-}
-
-/* For a read and a 0 behind it.  With a cap it never grows beyond that and a read. */
-static int
-make_room(struct output *o)
-{
-	const size_t least = READ_AT_LEAST + 1;
-	size_t size = o->stream->size, most;
-
-	if (size - *o->len >= least)
-		return 0;
-	if (*o->len > SIZE_MAX / 2 - least)
-		return ENOMEM;
-	size = 2 * *o->len + least;
-	most = o->max && o->max < SIZE_MAX - least ? o->max + least : SIZE_MAX;
-	return resize(o, size < most ? size : most);
-}
-
-/* What lies beyond the cap is read to the same place, and forgotten. */
-static void
-keep(struct output *o, size_t got)
-{
-	if (*o->flags & o->truncated)
-		got = 0;
-	*o->len += got;
-	if (o->max && *o->len > o->max) {
-		*o->len = wean_utf8_whole(*o->text, o->max);
-		*o->flags |= o->truncated;
-	}
-	(*o->text)[*o->len] = '\0';
-}
-
-static int
-read_to_keep(struct output *o)
-{
-	int got, error = make_room(o);
-
-	if (error)
-		return error;
-	got = wean_widen_read(&o->stream->wide, *o->fd, *o->text + *o->len,
-	                      o->stream->size - *o->len - 1);
-	if (got == -EAGAIN || got == -EINTR)
-		return 0;
-	if (got < 0)
-		return -got;
-	if (got == 0)
-		end_output(o);
-	keep(o, (size_t)got);
-	return 0;
-}
-
-/* As far as it is there. */
-static int
-hand_over(struct output *o)
-{
-	const char *data;
-	size_t len;
-	int error = 0;
-
-	while (!error) {
-		int none = o->lines ? wean_reader_take(o->stream->reader, '\n', &data, &len)
-		                    : wean_reader_take_all(o->stream->reader, &data, &len);
-
-		if (none == EAGAIN)
-			return 0;
-		error = o->hand(o->context, data, len);
-	}
-	return error;
-}
-
-static int
-read_to_hand_over(struct output *o)
-{
-	int got = wean_reader_fill(o->stream->reader);
-
-	if (got == -EAGAIN || got == -EINTR)
-		return 0;
-	if (got < 0)
-		return -got;
-	if (got == 0)
-		end_output(o);
-	return hand_over(o);
-}
-
-static int
-serve_output(struct output *o)
-{
-	return o->hand ? read_to_hand_over(o) : read_to_keep(o);
-}
-
-/* An output that is kept is never NULL, empty or not. */
-static int
-begin_output(struct output *o)
-{
-	int error = 0;
-
-	if (*o->fd < 0)
-		return 0;
-	if (o->hand)
-		return o->stream->reader ? 0 : wean_reader_new(&o->stream->reader, *o->fd, 0);
-	if (!*o->text && (error = make_room(o)) == 0)
-		keep(o, 0);
-	return error;
-}
-
 /* ---- the input ---- */
 
 /* Writes what fits in and no more, which no poll can tell beforehand. */
-static void
+static int
 let_input_flow(struct talker *t)
 {
-	int flags = t->child->in < 0 ? -1 : wean_sys_file_flags(t->child->in);
+	int flags = t->child->in < 0 ? O_NONBLOCK : wean_sys_file_flags(t->child->in), r;
 
-	if (flags < 0 || flags & O_NONBLOCK)
-		return;
-	wean_sys_set_file_flags(t->child->in, flags | O_NONBLOCK);
+	if (flags < 0)
+		return -flags;
+	if (flags & O_NONBLOCK)
+		return 0;
+	if ((r = wean_sys_set_file_flags(t->child->in, flags | O_NONBLOCK)) < 0)
+		return -r;
 	t->in_flags = flags;
+	return 0;
 }
 
 /* Others may hold what the end is of, a socket for instance, and have the same flags. */
@@ -304,9 +152,8 @@ look_after_child(struct talker *t)
 {
 	int state = wean_handle_state(t->child);
 
-	if (t->over || state == HANDLE_ENDS_ONLY || (t->child->pidfd >= 0 && !t->told))
+	if (t->over || state == HANDLE_ENDS_ONLY || (state == HANDLE_RUNS && t->watch >= 0))
 		return;
-	t->told = 0;
 	if (state == HANDLE_OVER || wean_child_is_over(t->child) != 0) {
 		t->over = 1;
 		start_silence(t);
@@ -319,7 +166,7 @@ static int
 pause_ms(const struct talker *t, long long deadline)
 {
 	int left = wean_sys_left(t->over && t->quiet < deadline ? t->quiet : deadline);
-	int blind = !t->over && t->child->pidfd < 0
+	int blind = !t->over && t->watch < 0
 	    && wean_handle_state(t->child) != HANDLE_ENDS_ONLY;
 
 	return blind && (left < 0 || left > t->nap) ? t->nap : left;
@@ -349,11 +196,11 @@ serve(struct talker *t, const struct asked *a)
 		if (a->poll[i].revents == 0)
 			continue;
 		if (a->output[i])
-			error = serve_output(a->output[i]);
+			error = wean_output_serve(a->output[i]);
 		else if (a->poll[i].events == SYS_POLL_OUT)
 			error = serve_input(t);
 		else
-			t->told = 1;
+			t->watch = -1; /* a tracer may keep the end to itself yet */
 		t->nap = 1;
 		if (t->over)
 			start_silence(t);
@@ -370,7 +217,7 @@ turn(struct talker *t, long long deadline)
 	ask(&a, t->child->out, SYS_POLL_IN, &t->output[0]);
 	ask(&a, t->child->err, SYS_POLL_IN, &t->output[1]);
 	ask(&a, t->child->in, SYS_POLL_OUT, NULL);
-	ask(&a, t->over ? -1 : t->child->pidfd, SYS_POLL_IN, NULL);
+	ask(&a, t->over ? -1 : t->watch, SYS_POLL_IN, NULL);
 	r = wean_sys_poll(a.poll, a.n, pause_ms(t, deadline));
 	if (r == -EINTR)
 		return wean_handle_wants_eintr(t->child) ? EINTR : 0;
@@ -404,8 +251,8 @@ talker(struct wean_child *child, const struct wean_io *io, struct wean_result *r
 	int lines = (io->flags & WEAN_LINES) != 0;
 	struct talk *k = talk_of(r);
 
-	return (struct talker){ .child = child, .io = io, .result = r, .told = 1, .nap = 1,
-	                        .in_flags = -1, .output = {
+	return (struct talker){ .child = child, .io = io, .result = r, .nap = 1,
+	                        .watch = child->pidfd, .in_flags = -1, .output = {
 		{ &child->out, &k->out, &r->out, &r->out_len, io->out_max, &r->flags,
 		  WEAN_OUT_TRUNCATED, io->on_out, io->context, lines },
 		{ &child->err, &k->err, &r->err, &r->err_len, io->err_max, &r->flags,
@@ -424,14 +271,9 @@ wean_talk(struct wean_child *child, const struct wean_io *io, struct wean_result
 		return error;
 	t = talker(child, io, result);
 	for (int i = 0; i < 2 && !error; i++)
-		error = begin_output(&t.output[i]);
-	/* What a callback that ended the last call has left. */
-	for (int i = 0; i < 2 && !error; i++)
-		if (t.output[i].stream->reader && t.output[i].hand)
-			error = hand_over(&t.output[i]);
-	if (error)
+		error = wean_output_begin(&t.output[i]);
+	if (error || (error = let_input_flow(&t)) != 0)
 		return error;
-	let_input_flow(&t);
 	error = talk_on(&t, deadline, until_over);
 	give_flags_back(&t);
 	return error;
@@ -440,24 +282,21 @@ wean_talk(struct wean_child *child, const struct wean_io *io, struct wean_result
 int
 wean_talk_end(struct wean_child *child, const struct wean_io *io, struct wean_result *result)
 {
-	struct talker t = talker(child, io, result);
+	struct talker t;
 	int error = 0;
 
-	for (int i = 0; i < 2; i++) {
-		struct output *o = &t.output[i];
-
-		if (*o->fd >= 0) {
-			result->flags |= WEAN_STILL_OPEN;
-			end_output(o);
-		}
-		if (o->hand && o->stream->reader)
-			error = error ? error : hand_over(o);
-		else if (*o->text)
-			resize(o, *o->len + 1);
-	}
-	end_input(&t);
+	wean_sys_drop(&child->in);
 	if (result->in_written < io->input_len)
 		result->flags |= WEAN_INPUT_UNREAD;
+	if (!talk_of(result))
+		return 0; /* there was no memory for it, and the outputs are closed */
+	t = talker(child, io, result);
+	if (child->out >= 0 || child->err >= 0)
+		result->flags |= WEAN_STILL_OPEN;
+	wean_output_close(&t.output[0]);
+	wean_output_close(&t.output[1]);
+	for (int i = 0; i < 2 && !error; i++)
+		error = wean_output_finish(&t.output[i]);
 	return error;
 }
 

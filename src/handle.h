@@ -63,9 +63,10 @@ int wean_child_is_over(const struct wean_child *child);
    poll or a sleep answers.  *nap is 0 to begin with. */
 int wean_child_pause(int pidfd, int left, int *nap);
 
-/* stop.c: wean_stop(), with something to do meanwhile for at most so many ms, or NULL. */
+/* stop.c: wean_stop(), with something to do meanwhile, or NULL: it takes as long as
+   wean_child_pause() would, and answers so. */
 struct pump {
-	void (*work)(void *arg, int ms);
+	int (*work)(void *arg, int ms);
 	void *arg;
 };
 int wean_stop_pumping(struct wean_child *child, int grace_ms, struct wean_status *status,

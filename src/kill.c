@@ -6,13 +6,15 @@
 /* By number, where there is no pidfd or it can't be used: only as long as the process
    is there to bear it, which a child is until it is reaped. */
 static int
-kill_by_number(const struct wean_child *child, int number, int sig)
+kill_by_number(const struct wean_child *child, int group, int sig)
 {
 	int flags = SYS_ANY | SYS_NOHANG | SYS_NOREAP;
+	int pid = __atomic_load_n(&child->pid, __ATOMIC_ACQUIRE);
+	int number = group ? -pid : pid;
 
 	if (number == 0 || number == -1)
 		return -ESRCH; /* to kill(2) that is everybody */
-	if (wean_sys_wait(child->pidfd, child->pid, flags, NULL) == -ECHILD
+	if (wean_sys_wait(child->pidfd, pid, flags, NULL) == -ECHILD
 	    && wean_child_is_over(child) != 0)
 		return -ESRCH;
 	return wean_sys_kill(number, sig);
@@ -30,7 +32,7 @@ wean_kill(const struct wean_child *child, int sig)
 	if (child->pidfd >= 0)
 		r = wean_sys_pidfd_kill(child->pidfd, sig);
 	if (child->pidfd < 0 || (r < 0 && wean_sys_not_here(-r)))
-		r = kill_by_number(child, child->pid, sig);
+		r = kill_by_number(child, 0, sig);
 	return r < 0 ? -r : 0;
 }
 
@@ -51,6 +53,6 @@ wean_kill_group(const struct wean_child *child, int sig)
 	if (state == HANDLE_OVER)
 		return r == -ENOSYS || r == -EINVAL ? ESRCH : -r;
 	if (child->pidfd < 0 || (r < 0 && wean_sys_not_here(-r)))
-		r = kill_by_number(child, -child->pid, sig);
+		r = kill_by_number(child, 1, sig);
 	return r < 0 ? -r : 0;
 }

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "handle.h"
 #include "launch_steps.h"
 
 /* ---- the pidfd ---- */
@@ -77,6 +78,24 @@ launch_masked(struct launch *l)
 	return error;
 }
 
+/* Handlers and other threads may look at it: who finds its state, or after that its pid,
+   finds what a kill needs. */
+static void
+publish(const struct launch *l, struct wean_child *child)
+{
+	const struct plan *p = l->plan;
+	struct handle *h = wean_handle(child);
+
+	child->pidfd = l->pidfd;
+	child->in = p->pipes[0][0];
+	child->out = p->pipes[1][0];
+	child->err = p->pipes[2][0];
+	child->method = (int)l->rung | l->report->closed << 8;
+	h->flags = wean_handle_flags(p->opt->flags);
+	__atomic_store_n(&h->state, HANDLE_RUNS, __ATOMIC_RELEASE);
+	__atomic_store_n(&child->pid, l->pid, __ATOMIC_RELEASE);
+}
+
 int
 wean_launch(struct plan *p, struct scratch *scratch, struct wean_child *child)
 {
@@ -91,12 +110,9 @@ wean_launch(struct plan *p, struct scratch *scratch, struct wean_child *child)
 		p->mask = old;
 	wean_sys_add_signals(&p->mask, p->opt->sigmask);
 	error = launch_masked(&l);
+	if (!error)
+		publish(&l, child);
 	wean_sys_set_mask(&old);
-	if (!error) {
-		child->pid = l.pid;
-		child->pidfd = l.pidfd;
-		child->method = (int)l.rung | l.report->closed << 8;
-	}
 	wean_sys_drop_page(l.page);
 	return error;
 }

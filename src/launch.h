@@ -13,8 +13,8 @@ struct scratch {
 	_Alignas(16) char stack[4096];
 };
 
-/* 0: the program is executed, and child's pid, pidfd and method are set.  Else an errno
-   with plan->stage and plan->index; there is no child then. */
+/* 0: the program is executed, and *child is complete before a signal is let in.  Else an
+   errno with plan->stage and plan->index; there is no child then. */
 int wean_launch(struct plan *, struct scratch *, struct wean_child *child);
 
 #endif

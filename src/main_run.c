@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/time.h>
 #include <time.h>
 
 #include "main.h"
@@ -22,20 +21,31 @@ now_us(void)
 
 /* ---- signals ---- */
 
-static const int passed[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
-
-enum { PASSED = sizeof passed / sizeof passed[0] };
+/* As long as there is no child, a signal does to us what it does by default.  It is
+   blocked here, and comes again at the return. */
+static int
+is_early(int sig)
+{
+	if (result.child.pid > 0)
+		return 0;
+	signal(sig, SIG_DFL);
+	raise(sig);
+	return 1;
+}
 
 static void
 forward(int sig)
 {
-	wean_kill(&result.child, sig);
+	if (!is_early(sig))
+		wean_kill(&result.child, sig);
 }
 
 /* Which the terminal may have stopped, as one in the background. */
 static void
 forward_to_group(int sig)
 {
+	if (is_early(sig))
+		return;
 	wean_kill_group(&result.child, sig);
 	wean_kill_group(&result.child, SIGCONT);
 }
@@ -57,93 +67,19 @@ handle(int sig, void (*handler)(int))
 		sigaction(sig, &sa, NULL);
 }
 
-static int
-is_apart(const struct command *c)
-{
-	return (c->opt.flags & (WEAN_NEW_GROUP | WEAN_NEW_SESSION)) != 0;
-}
-
 /* What is sent to us is meant for the child.  The terminal's signals reach it by
-   themselves, and it decides what they mean, unless it is in a group of its own. */
+   themselves, and it decides what they mean, unless it is in a group of its own.  Before
+   the start: a handler, unlike SIG_IGN, is not inherited. */
 static void
 pass_signals(const struct command *c)
 {
-	void (*pass)(int) = is_apart(c) ? forward_to_group : forward;
+	int apart = (c->opt.flags & (WEAN_NEW_GROUP | WEAN_NEW_SESSION)) != 0;
+	void (*pass)(int) = apart ? forward_to_group : forward;
 
-	handle(SIGINT, is_apart(c) ? pass : SIG_IGN);
-	handle(SIGQUIT, is_apart(c) ? pass : SIG_IGN);
+	handle(SIGINT, apart ? pass : forward_nothing);
+	handle(SIGQUIT, apart ? pass : forward_nothing);
 	handle(SIGTERM, pass);
 	handle(SIGHUP, pass);
-}
-
-/* ---- signals to a child that wean_run() starts ---- */
-
-static volatile sig_atomic_t kept[PASSED]; /* came when no child was there yet */
-static volatile sig_atomic_t apart, ended;
-
-static int
-is_there(void)
-{
-	int error = apart ? wean_kill_group(&result.child, 0) : wean_kill(&result.child, 0);
-
-	return error == 0 || error == EPERM;
-}
-
-static void forward_kept(int sig);
-
-/* Nobody tells when the child is there.  SIGALRM is touched only where it is needed: the
-   program may have it ignored.  setitimer(2) is the bare system call. */
-static void
-look_again(void)
-{
-	struct sigaction sa = { .sa_handler = forward_kept, .sa_flags = SA_RESTART };
-	struct itimerval soon = { .it_value.tv_usec = 1000 };
-
-	sigfillset(&sa.sa_mask);
-	sigaction(SIGALRM, &sa, NULL);
-	setitimer(ITIMER_REAL, &soon, NULL);
-}
-
-static void
-forward_kept(int sig)
-{
-	(void)sig;
-	if (ended)
-		return;
-	if (!is_there()) {
-		look_again();
-		return;
-	}
-	for (int i = 0; i < PASSED; i++)
-		if (kept[i]) {
-			kept[i] = 0;
-			(apart ? forward_to_group : forward)(passed[i]);
-		}
-}
-
-static void
-forward_when_there(int sig)
-{
-	for (int i = 0; i < PASSED; i++)
-		if (passed[i] == sig)
-			kept[i] = 1;
-	forward_kept(sig);
-}
-
-/* Before the start: a handler, unlike SIG_IGN, is not inherited. */
-static void
-pass_signals_early(const struct command *c)
-{
-	sigset_t alarms;
-
-	apart = is_apart(c);
-	sigemptyset(&alarms);
-	sigaddset(&alarms, SIGALRM);
-	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
-	handle(SIGINT, apart ? forward_when_there : forward_nothing);
-	handle(SIGQUIT, apart ? forward_when_there : forward_nothing);
-	handle(SIGTERM, forward_when_there);
-	handle(SIGHUP, forward_when_there);
 }
 
 /* ---- what is told ---- */
@@ -201,30 +137,13 @@ wait_for_it(const struct command *c)
 	return error ? does_not_end(c, error) : result.status.code;
 }
 
-/* What is sent to us meanwhile waits until it can be passed on. */
-static int
-start(const struct command *c)
-{
-	sigset_t held, old;
-	int error;
-
-	sigemptyset(&held);
-	for (int i = 0; i < PASSED; i++)
-		sigaddset(&held, passed[i]);
-	sigprocmask(SIG_BLOCK, &held, &old);
-	error = wean_spawn(&result.child, c->argv, &c->opt);
-	if (!error)
-		pass_signals(c);
-	sigprocmask(SIG_SETMASK, &old, NULL);
-	return error;
-}
-
 static int
 run_plainly(const struct command *c, struct end *end)
 {
 	long long begin = now_us();
 
-	end->error = start(c);
+	pass_signals(c);
+	end->error = wean_spawn(&result.child, c->argv, &c->opt);
 	if (end->error)
 		return not_started(c, end);
 	if (c->verbose)
@@ -280,9 +199,8 @@ run_and_capture(const struct command *c, struct end *end)
 
 	if (c->limit_ms == 0)
 		io.timeout_ms = 1; /* 0 is no limit there */
-	pass_signals_early(c);
+	pass_signals(c);
 	end->error = wean_run(c->argv, &c->opt, &io, &result);
-	ended = 1;
 	if (result.child.stage)
 		return not_started(c, end);
 	bad = put_outputs(c);

@@ -37,6 +37,7 @@ set_defaults(struct wean_options *o, const struct wean_io *io)
 struct drain {
 	struct wean_result *result;
 	struct wean_io io;
+	int nap;
 };
 
 /* No callback is called after one has failed. */
@@ -48,19 +49,22 @@ stop_listening(struct drain *d)
 	d->io.on_out = d->io.on_err = NULL;
 }
 
-/* A child that is to end may have much to say before: it would wait for a reader. */
-static void
+/* Who is to end, the child and then its group, may have much to say before: it would wait
+   for a reader.  Where nobody has a pipe any more the time passes all the same. */
+static int
 read_on(void *arg, int ms)
 {
 	struct drain *d = arg;
+	struct wean_child *child = &d->result->child;
 	long long end = wean_sys_deadline(ms);
-
-	int error = wean_talk(&d->result->child, &d->io, d->result, end, 1);
+	int over = wean_child_is_over(child) != 0;
+	int error = wean_talk(child, &d->io, d->result, end, !over);
 
 	if (error && error != ETIMEDOUT)
 		stop_listening(d);
-	if (wean_child_is_over(&d->result->child) == 0)
-		wean_child_pause(d->result->child.pidfd, wean_sys_left(end), &(int){ 0 });
+	if (!over && wean_child_is_over(child) != 0)
+		return 0;
+	return wean_child_pause(over ? -1 : child->pidfd, wean_sys_left(end), &d->nap);
 }
 
 enum { REST_MS = 200, SILENCE_MS = 10 };
@@ -112,7 +116,7 @@ wean_run(char *const argv[], const struct wean_options *options, const struct we
 		return error;
 	if ((error = wean_communicate(&result->child, io, result)) == 0)
 		return 0;
-	d = (struct drain){ result, *io };
+	d = (struct drain){ .result = result, .io = *io };
 	stop(&d, error == ETIMEDOUT || error == EINTR);
 	if (error == ETIMEDOUT)
 		result->flags |= WEAN_TIMED_OUT;

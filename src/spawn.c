@@ -24,8 +24,8 @@ make_pipe(struct plan *p, struct slot *s)
 	p->pipes[which][0] = ends[which == 0];
 	p->pipes[which][1] = s->source = ends[which != 0];
 	if (p->opt->flags & WEAN_NONBLOCK)
-		wean_sys_set_file_flags(p->pipes[which][0], O_NONBLOCK);
-	return 0;
+		r = wean_sys_set_file_flags(p->pipes[which][0], O_NONBLOCK);
+	return r < 0 ? plan_fail(p, WEAN_STAGE_PIPE, s->index, -r) : 0;
 }
 
 static int
@@ -47,16 +47,9 @@ start(struct plan *p, struct scratch *scratch, struct wean_child *child)
 	if (!error)
 		error = wean_launch(p, scratch, child);
 	close_pipes(p, 1);
-	if (error) {
+	if (error)
 		close_pipes(p, 0);
-		return error;
-	}
-	child->in = p->pipes[0][0];
-	child->out = p->pipes[1][0];
-	child->err = p->pipes[2][0];
-	wean_handle(child)->state = HANDLE_RUNS;
-	wean_handle(child)->flags = wean_handle_flags(p->opt->flags);
-	return 0;
+	return error;
 }
 
 int

@@ -22,34 +22,42 @@ signal_all(const struct wean_child *child, int sig)
 		wean_kill(child, sig);
 }
 
+/* For `ms` at most: 0, or what ends the waiting. */
+static int
+pass_time(const struct wean_child *child, int pidfd, int ms, int *nap,
+          const struct pump *pump)
+{
+	int r = pump->work ? pump->work(pump->arg, ms) : wean_child_pause(pidfd, ms, nap);
+
+	return r < 0 && (r != -EINTR || wean_handle_wants_eintr(child)) ? -r : 0;
+}
+
 /* Without reaping it, and with it its number, which is the group's. */
 static int
 await_end(const struct wean_child *child, long long deadline, const struct pump *pump)
 {
-	int nap = 0, left;
+	int nap = 0, error = 0, left;
 
-	while (wean_child_is_over(child) == 0 && (left = wean_sys_left(deadline)) != 0)
-		if (pump->work)
-			pump->work(pump->arg, left);
-		else if (wean_child_pause(child->pidfd, left, &nap) == -EINTR
-		    && wean_handle_wants_eintr(child))
-			return EINTR;
-	return 0;
+	while (!error && wean_child_is_over(child) == 0
+	    && (left = wean_sys_left(deadline)) != 0)
+		error = pass_time(child, child->pidfd, left, &nap, pump);
+	return error;
 }
 
 /* The rest of the grace is for those that the leader left behind, where the kernel can
    still reach them, and tell that there are any, once the number is given up. */
 static int
-await_group(struct wean_child *child, long long deadline)
+await_group(struct wean_child *child, long long deadline, const struct pump *pump)
 {
+	int nap = 0, error = 0;
+
 	if (!leads(child) || child->pidfd < 0
 	    || wean_sys_pidfd_kill_group(child->pidfd, 0) < 0
 	    || wean_wait(child, 0, NULL) != 0)
 		return 0;
-	while (wean_kill_group(child, 0) == 0 && wean_sys_now_ms() < deadline)
-		if (wean_sys_sleep_us(1000L * NAP_MS) == -EINTR && wean_handle_wants_eintr(child))
-			return EINTR;
-	return 0;
+	while (!error && wean_kill_group(child, 0) == 0 && wean_sys_now_ms() < deadline)
+		error = pass_time(child, -1, NAP_MS, &nap, pump);
+	return error;
 }
 
 static int
@@ -61,7 +69,7 @@ give_grace(struct wean_child *child, int grace_ms, const struct pump *pump)
 	signal_all(child, SIGTERM);
 	signal_all(child, SIGCONT);
 	error = await_end(child, deadline, pump);
-	return error ? error : await_group(child, deadline);
+	return error ? error : await_group(child, deadline, pump);
 }
 
 int
@@ -77,9 +85,9 @@ wean_stop_pumping(struct wean_child *child, int grace_ms, struct wean_status *st
 		return ESRCH;
 	if (grace_ms > 0)
 		error = give_grace(child, grace_ms, pump);
-	if (error)
+	if (error == EINTR)
 		return error;
-	signal_all(child, SIGKILL);
+	signal_all(child, SIGKILL); /* also where there is no way to wait */
 	return wean_wait(child, AFTER_KILL_MS, status);
 }
 

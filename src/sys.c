@@ -514,6 +514,12 @@ wean_sys_kill(int pid, int sig)
 }
 
 int
+wean_sys_is_process(int pid)
+{
+	return ICALL(SYS_tgkill, pid, pid, 0);
+}
+
+int
 wean_sys_pidfd_open(int pid, int thread)
 {
 	enum { PIDFD_THREAD_ = O_EXCL }; /* Linux 6.9 */
@@ -878,10 +884,11 @@ wean_sys_write_quietly(int fd, const void *data, size_t len)
 {
 	static const struct { long long sec, nsec; } now = { 0, 0 };
 	struct sys_sigset old, pending = { { 0 } }, pipe = { { 0 } };
-	int r;
+	int r = wean_sys_block_all(&old);
 
+	if (r < 0)
+		return r;
 	wean_sys_add_signals(&pipe, WEAN_SIG(SIGPIPE));
-	wean_sys_block_all(&old);
 	CALL(SYS_rt_sigpending, &pending, NSIG_ / 8);
 	r = wean_sys_write(fd, data, len);
 	if (r == -EPIPE && !has_any(&pending, &pipe))
@@ -930,10 +937,28 @@ wean_sys_readable(int fd, int timeout_ms)
 	return wean_sys_poll(&p, 1, timeout_ms);
 }
 
+static int
+sleep_ns(long long ns)
+{
+	enum { MONOTONIC = 1 };
+#ifdef SYS_clock_nanosleep_time64
+	const struct { long long sec, nsec; } t = { ns / 1000000000, ns % 1000000000 };
+
+	return ICALL(SYS_clock_nanosleep_time64, MONOTONIC, 0, &t, NULL);
+#else
+	const struct { long sec, nsec; } t = { (long)(ns / 1000000000), (long)(ns % 1000000000) };
+
+	return ICALL(SYS_clock_nanosleep, MONOTONIC, 0, &t, NULL);
+#endif
+}
+
+/* Where a filter refuses one of the two the other does: who naps must not spin. */
 int
 wean_sys_sleep_us(long us)
 {
-	return poll_ns(NULL, 0, us * 1000LL);
+	int r = poll_ns(NULL, 0, us * 1000LL);
+
+	return r < 0 && wean_sys_not_here(-r) ? sleep_ns(us * 1000LL) : r;
 }
 
 /* Not a private futex: the kernel's wake at the end of the other's memory is not. */

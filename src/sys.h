@@ -75,6 +75,7 @@ _Noreturn void wean_sys_exit(int value);
 int wean_sys_chdir(const char *path);
 int wean_sys_fchdir(int fd);
 int wean_sys_kill(int pid, int sig);
+int wean_sys_is_process(int pid);            /* -ESRCH: gone, or a thread that leads none */
 int wean_sys_pidfd_open(int pid, int thread);
 int wean_sys_pidfd_getfd(int pidfd, int fd);
 int wean_sys_pidfd_kill(int pidfd, int sig);

@@ -44,17 +44,21 @@ await_exec(struct launch *l)
 }
 
 /* A fork's pipe closes at the exec or the death.  Its EOF alone could be waited for in
-   vain, since a process that another thread forked may hold the pipe too. */
+   vain, since a process that another thread forked may hold the pipe too: so it is only
+   where nothing can be polled. */
 static int
 await_fork(struct launch *l)
 {
-	int died = 0;
+	int died = 0, r;
 
-	for (int pause = 1; wean_sys_readable(l->wake, pause) == 0; pause += pause < LOOK_MS) {
+	for (int pause = 1; (r = wean_sys_readable(l->wake, pause)) == 0;
+	     pause += pause < LOOK_MS) {
 		if (l->exit_signal ? is_dead(l) : (died = died_unborn(l, SYS_NOHANG)) != 0)
 			break;
 		let_go_on(l);
 	}
+	if (r < 0)
+		wean_sys_read(l->wake, &(char){ 0 }, 1);
 	wean_sys_drop(&l->wake);
 	return (died ? died : died_unborn(l, 0)) == 1;
 }

@@ -54,23 +54,21 @@ recall(const struct handle *h, struct wean_status *s)
 /* ---- looking ---- */
 
 /* Whether a process is over that this one can't wait for: a stranger, one that was
-   reaped, and in a forked copy of the host every child.  Without a pidfd the number of
-   one that was reaped may be another's already. */
+   reaped, and in a forked copy of the host every child.  Without a pidfd that can be
+   polled the number of one that was reaped may be another's already. */
 static int
 is_gone(const struct wean_child *child)
 {
 	int fd = child->pidfd, over;
 
-	if (fd >= 0)
-		return wean_sys_readable(fd, 0) == 1;
+	if (fd >= 0 && (over = wean_sys_readable(fd, 0)) >= 0)
+		return over;
 	if (!(wean_handle_const(child)->flags & HANDLE_STRANGER))
 		return 1;
 	fd = wean_sys_pidfd_open(child->pid, 0);
-	if (fd < 0)
-		return wean_sys_kill(child->pid, 0) == -ESRCH;
-	over = wean_sys_readable(fd, 0) == 1;
-	wean_sys_close(fd);
-	return over;
+	over = fd < 0 ? fd : wean_sys_readable(fd, 0);
+	wean_sys_drop(&fd);
+	return over < 0 ? wean_sys_kill(child->pid, 0) == -ESRCH : over;
 }
 
 int
@@ -158,14 +156,16 @@ collect(struct wean_child *child)
 /* ---- waiting ---- */
 
 /* Until something may have changed.  A pidfd tells the moment, and is readable already
-   while a tracer still keeps the end to itself: then, and without one, naps. */
+   while a tracer still keeps the end to itself: then naps, as without one, and where no
+   poll is permitted. */
 int
 wean_child_pause(int pidfd, int left, int *nap)
 {
-	int r;
+	int r = -ENOSYS;
 
-	if (pidfd >= 0 && *nap == 0) {
+	if (pidfd >= 0 && *nap == 0)
 		r = wean_sys_readable(pidfd, left);
+	if (r >= 0 || !wean_sys_not_here(-r)) {
 		*nap = r == 1;
 		return r;
 	}
@@ -176,11 +176,13 @@ wean_child_pause(int pidfd, int left, int *nap)
 static int
 wait_until(struct wean_child *child, int pidfd, long long deadline, int eintr)
 {
-	int nap = 0, error, left;
+	int nap = 0, error, left, r;
 
-	while ((error = collect(child)) == ETIMEDOUT && (left = wean_sys_left(deadline)) != 0)
-		if (wean_child_pause(pidfd, left, &nap) == -EINTR && eintr)
-			return EINTR;
+	while ((error = collect(child)) == ETIMEDOUT && (left = wean_sys_left(deadline)) != 0) {
+		r = wean_child_pause(pidfd, left, &nap);
+		if (r < 0 && (r != -EINTR || eintr))
+			return -r;
+	}
 	return error;
 }
 

@@ -72,7 +72,11 @@ pause_for(const struct watch *w, int left, int kept_back)
 		wean_sys_sleep_us(1000);
 	if (w->polls)
 		r = wean_sys_poll(w->polls, w->n, w->naps ? nap : left);
-	return r < 0 && r != -EINTR ? wean_sys_sleep_us(1000L * nap) : r;
+	if (r >= 0 || r == -EINTR)
+		return r;
+	for (size_t i = 0; w->polls && i < w->n; i++)
+		w->polls[i].revents = SYS_POLL_IN; /* nothing is known of any */
+	return wean_sys_sleep_us(1000L * nap);
 }
 
 static int
@@ -84,8 +88,8 @@ wait_for_one(const struct watch *w, int timeout_ms, size_t *which)
 	while ((r = find_over(w, which)) == 0) {
 		if ((left = wean_sys_left(deadline)) == 0)
 			return ETIMEDOUT;
-		if (paused == -EINTR && w->wants_eintr)
-			return EINTR;
+		if (paused < 0 && (paused != -EINTR || w->wants_eintr))
+			return -paused;
 		paused = pause_for(w, left, paused > 0);
 	}
 	return r == 1 ? 0 : -r;

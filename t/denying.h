@@ -153,6 +153,7 @@ enum { REFUSALS = COUNT(refusals), P_PIDFD_BIT = 2 };
 #define PIDFD_GETFD { .nr = SYS_pidfd_getfd }
 #define PIDFD_KILL  { .nr = SYS_pidfd_send_signal }
 #define PSELECT   { .nr = SYS_pselect6 }
+#define PPOLL     { .nr = SYS_ppoll }
 #define WAITID_BY_PIDFD \
 	{ .nr = SYS_waitid, .when = DENY_WITH, .arg = 0, .bits = P_PIDFD_BIT, \
 	  .error = EINVAL }

@@ -37,14 +37,19 @@ static const struct fault_row {
 	{ "openat", SYS_openat, -1, IS, 0, { EMFILE, ENFILE, ENOMEM, EACCES, ENOENT },
 	  AT(OPEN) | AT(CLOSE) | AT(FD) | AT(CGROUP), { ENOTSUP, EMFILE } },
 	{ "close", SYS_close, -1, IS, 0, { EINTR, EIO }, 0, { 0 } },
-	{ "read", SYS_read, -1, IS, 0, { EIO, EISDIR }, 0, { 0 } },
-	{ "write", SYS_write, -1, IS, 0, { EACCES, EBUSY, ENODEV }, AT(CGROUP), { 0 } },
+	{ "read", SYS_read, -1, IS, 0, { EINTR, EIO, EISDIR }, 0, { 0 } },
+	{ "write", SYS_write, -1, IS, 0, { EACCES, EBUSY, ENODEV, EPIPE, ENOSPC },
+	  AT(CGROUP), { 0 } },
 	{ "dup3", SYS_dup3, -1, IS, 0, { EBADF, EBUSY, EMFILE, ENOMEM },
 	  AT(FD) | AT(OPEN), { 0 } },
 	{ "F_DUPFD_CLOEXEC", SYS_fcntl_, 1, IS, F_DUPFD_CLOEXEC, { EMFILE, EINVAL, ENOMEM },
 	  AT(PIPE) | AT(FD) | AT(LAUNCH), { EMFILE } },
 	{ "F_GETFD", SYS_fcntl_, 1, IS, F_GETFD, { EBADF },
 	  AT(OPTIONS) | AT(FD) | AT(DIR) | AT(TTY) | AT(CGROUP), { EINVAL } },
+	{ "F_GETFL", SYS_fcntl_, 1, IS, F_GETFL, { EPERM }, 0, { 0 } },
+	{ "F_SETFL", SYS_fcntl_, 1, IS, F_SETFL, { EPERM }, AT(PIPE), { 0 } },
+	{ "F_GETPIPE_SZ", SYS_fcntl_, 1, IS, F_GETPIPE_SZ, { EBADF, EINVAL }, 0, { 0 } },
+	{ "F_SETPIPE_SZ", SYS_fcntl_, 1, IS, F_SETPIPE_SZ, { EPERM, EBUSY, ENOMEM }, 0, { 0 } },
 	{ "F_SETFD", SYS_fcntl_, 1, IS, F_SETFD, { EBADF }, AT(FD) | AT(TTY), { 0 } },
 	{ "close_range unshare", SYS_close_range, 2, IS, SYS_UNSHARE,
 	  { ENOSYS, EPERM, EACCES, EINVAL, ENOMEM, EMFILE }, AT(CLOSE), { 0 } },
@@ -84,6 +89,7 @@ static const struct fault_row {
 	{ "chdir", SYS_chdir, -1, IS, 0, { ENOENT, EACCES, ENOTDIR, EIO }, AT(DIR), { 0 } },
 	{ "fchdir", SYS_fchdir, -1, IS, 0, { EACCES, ENOTDIR }, AT(DIR), { 0 } },
 	{ "kill", SYS_kill, -1, IS, 0, { EPERM }, 0, { 0 } },
+	{ "tgkill", SYS_tgkill, -1, IS, 0, { EPERM }, 0, { 0 } },
 	{ "pidfd_open", SYS_pidfd_open, -1, IS, 0,
 	  { EMFILE, ENFILE, ENOMEM, ENOSYS, EPERM, EINVAL, ESRCH }, AT(LAUNCH), { 0 } },
 	{ "pidfd_getfd", SYS_pidfd_getfd, -1, IS, 0, { EPERM, EMFILE, ENOSYS, EBADF, ESRCH },
@@ -108,12 +114,13 @@ static const struct fault_row {
 	{ "PIDFD_GET_INFO", SYS_ioctl, -1, IS, 0, { ENOTTY, EINVAL, ESRCH }, 0, { 0 } },
 	/* signals and waiting: putting a mask back is what no one could do without */
 	{ "block signals", SYS_rt_sigprocmask, 2, ISNT, 0, { EPERM }, AT(LAUNCH), { 0 } },
-	{ "ppoll", SYS_ppoll, -1, IS, 0, { EINTR, ENOMEM }, 0, { 0 } },
+	{ "ppoll", SYS_ppoll, -1, IS, 0, { EINTR, EPERM, ENOMEM }, 0, { 0 } },
 	{ "futex", SYS_futex_, -1, IS, 0, { EINTR }, 0, { 0 } },
 	/* memory */
 	{ "mmap", GATE_MMAP, -1, IS, 0, { ENOMEM, EAGAIN }, AT(MEMORY), { ENOMEM } },
 	{ "malloc", GATE_MALLOC, -1, IS, 0, { ENOMEM }, AT(MEMORY), { 0 } },
 	{ "calloc", GATE_CALLOC, -1, IS, 0, { ENOMEM }, AT(MEMORY), { 0 } },
+	{ "realloc", GATE_REALLOC, -1, IS, 0, { ENOMEM }, 0, { 0 } },
 };
 
 enum { FAULT_ROWS = sizeof fault_rows / sizeof *fault_rows };
@@ -128,7 +135,7 @@ enum { NO_CLONE3 = 1, NO_CLONE = 2, NO_CLOSE_RANGE = 4, NO_UNSHARE = 8, NO_PIDFD
 /* Seen by the test, by the try and by all children of it. */
 static struct faults {
 	int host;               /* whose calls are the caller's */
-	int armed, lacks;
+	int armed, ceased, lacks;
 	/* what is to fail */
 	int side, n, forever, which;
 	/* what happened */
@@ -179,10 +186,12 @@ static int can_give(const struct fault_row *r, const long a[6], int error)
 
 	if (r->nr == SYS_close)
 		return 1;
+	if (r->arg == 1 && r->value == F_SETFL && !(a[2] & O_NONBLOCK))
+		return 0; /* as with a mask */
 	if (error == EINTR && (faults->forever || is_undisturbed()))
 		return 0;
 	if (r->nr == SYS_ppoll)
-		return error == EINTR || a[1] > POLLED_WITHOUT_MEMORY;
+		return error != ENOMEM || a[1] > POLLED_WITHOUT_MEMORY;
 	if (r->nr != SYS_waitid)
 		return 1;
 	return error == EINTR ? !(a[3] & WNOHANG)
@@ -205,7 +214,7 @@ static int is_due(const struct fault_row *r, const long a[6], int *error)
 	int side = kernel(SYS_getpid, 0, 0, 0, 0, 0, 0) == faults->host ? CALLER : CHILD;
 	int choices = choose(r, a, error), at;
 
-	if (choices == 0)
+	if (choices == 0 || faults->ceased)
 		return 0;
 	at = __atomic_add_fetch(&faults->calls[side], 1, __ATOMIC_RELAXED);
 	if (side != faults->side || faults->n == 0 || at < faults->n)
@@ -238,7 +247,11 @@ static long refuse(const struct fault_row *r, const long a[6], int error)
 	}
 	if (r->nr == SYS_waitid && error == ECHILD)
 		return reaped_by_another(a);
-	return r->nr == GATE_MALLOC || r->nr == GATE_CALLOC ? 0 : -error;
+	if (r->nr == SYS_write && error == EPIPE)
+		kernel(SYS_tgkill, kernel(SYS_getpid, 0, 0, 0, 0, 0, 0),
+		       kernel(SYS_gettid, 0, 0, 0, 0, 0, 0), SIGPIPE, 0, 0, 0);
+	return r->nr == GATE_MALLOC || r->nr == GATE_CALLOC || r->nr == GATE_REALLOC
+	       ? 0 : -error;
 }
 
 static int is_lacking(long nr)
@@ -256,6 +269,8 @@ static long and_keep_books(long nr, const long a[6])
 
 	if (nr == GATE_MALLOC || nr == GATE_CALLOC)
 		faults->blocks += r != 0;
+	else if (nr == GATE_REALLOC)
+		faults->blocks += r != 0 && a[0] == 0;
 	else if (nr == GATE_FREE)
 		faults->blocks -= a[0] != 0;
 	else if (nr == GATE_MMAP)
@@ -299,6 +314,12 @@ static inline void faults_begin(void)
 {
 	errno = BASELINE_ERRNO;
 	__atomic_store_n(&faults->armed, 1, __ATOMIC_SEQ_CST);
+}
+
+/* From here on nothing fails, and what is held is still counted. */
+static inline void faults_cease(void)
+{
+	faults->ceased = 1;
 }
 
 static inline void faults_end(void)
@@ -355,7 +376,7 @@ static void one_try(void (*act)(void *), void *arg)
 	int status;
 
 	faults->calls[0] = faults->calls[1] = faults->choices = 0;
-	faults->blocks = faults->pages = 0;
+	faults->blocks = faults->pages = faults->ceased = 0;
 	memset(faults->failed, 0, sizeof faults->failed);
 	faults->first = NULL;
 	faults->text[0] = '\0';
@@ -414,15 +435,20 @@ static inline int fail_nth(void (*act)(void *), void *arg)
 }
 
 /* Without a fault first.  The act calls faults_begin() and faults_end(). */
-static inline void fail_each(void (*act)(void *), void *arg)
+static inline void fail_each_up_to(int last_side, void (*act)(void *), void *arg)
 {
 	faults->n = 0;
 	one_try(act, arg);
 	ck_assert_int_gt(faults->calls[CALLER], 0);
-	for (faults->side = CALLER; faults->side <= CHILD; faults->side++)
+	for (faults->side = CALLER; faults->side <= last_side; faults->side++)
 		for (faults->forever = 0; faults->forever <= 1; faults->forever++)
 			for (faults->n = 1; fail_nth(act, arg); faults->n++)
 				;
+}
+
+static inline void fail_each(void (*act)(void *), void *arg)
+{
+	fail_each_up_to(CHILD, act, arg);
 }
 
 #endif

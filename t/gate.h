@@ -8,7 +8,7 @@
  * memory that was there before, and nothing of libc.
  *
  * Allocations come to it where the program is linked with
- * -Wl,--wrap=malloc,--wrap=calloc,--wrap=free and defines GATE_HEAP.
+ * -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free and defines GATE_HEAP.
  */
 #ifndef GATE_H
 #define GATE_H
@@ -18,7 +18,7 @@ enum {
 	GATE_CLONE3 = -10000, /* wean_clone3() */
 	GATE_CLONE,           /* clone(2) by libc, a[0]: a struct gate_clone */
 	GATE_MMAP, GATE_MUNMAP, GATE_UNAME,
-	GATE_MALLOC, GATE_CALLOC, GATE_FREE
+	GATE_MALLOC, GATE_CALLOC, GATE_REALLOC, GATE_FREE
 };
 
 struct gate_clone {
@@ -118,9 +118,11 @@ long gate_clone3(void *clone_args, size_t size, int (*run)(void *), void *arg)
 #ifdef GATE_HEAP
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *block, size_t size);
 void __real_free(void *block);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *block, size_t size);
 void __wrap_free(void *block);
 
 void *__wrap_malloc(size_t size)
@@ -137,6 +139,13 @@ void *__wrap_calloc(size_t n, size_t size)
 	return (void *)(intptr_t)at_gate(GATE_CALLOC, a);
 }
 
+void *__wrap_realloc(void *block, size_t size)
+{
+	const long a[6] = { (long)(intptr_t)block, (long)size };
+
+	return (void *)(intptr_t)at_gate(GATE_REALLOC, a);
+}
+
 void __wrap_free(void *block)
 {
 	const long a[6] = { (long)(intptr_t)block };
@@ -150,6 +159,8 @@ static long let_heap_through(long nr, const long a[6])
 		return (long)(intptr_t)__real_malloc((size_t)a[0]);
 	if (nr == GATE_CALLOC)
 		return (long)(intptr_t)__real_calloc((size_t)a[0], (size_t)a[1]);
+	if (nr == GATE_REALLOC)
+		return (long)(intptr_t)__real_realloc((void *)(intptr_t)a[0], (size_t)a[1]);
 	__real_free((void *)(intptr_t)a[0]);
 	return 0;
 }
@@ -189,6 +200,7 @@ static long let_through(long nr, const long a[6])
 #ifdef GATE_HEAP
 	case GATE_MALLOC:
 	case GATE_CALLOC:
+	case GATE_REALLOC:
 	case GATE_FREE:
 		return let_heap_through(nr, a);
 #endif

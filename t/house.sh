@@ -16,7 +16,7 @@ closer:             sys fdmap
 close:              closer
 plan slots table:   $low plan request
 child child_fds child_steps: $low plan child child_steps
-launch launch_steps ladder posix_spawn verdict: $low plan child probe launch launch_steps
+launch launch_steps ladder posix_spawn verdict: $low plan child probe launch launch_steps handle
 names:              closer launch
 handle:             sys
 spawn:              $low plan child launch handle
@@ -24,7 +24,8 @@ adopt kill stop wait wait_any: sys handle
 utf8:
 widen:              sys
 reader talk:        sys widen reader
-communicate run:    sys handle reader talk utf8 widen
+output:             sys reader utf8 widen
+communicate run:    sys handle output talk
 explain explain_exec: sys env path explain request
 layout:
 main main_json main_run: main

@@ -359,6 +359,7 @@ static char **last_words;
 static void leave_with_words(int sig)
 {
 	(void)sig;
+	nap(leave_after);
 	_exit(do_write(last_words) ? FAILED : leave_with);
 }
 
@@ -443,8 +444,9 @@ static const struct verb {
 	{ "pause", 0, do_pause },       /* for ever */
 	{ "ignore", 1, do_ignore },     /* SIG... */
 	{ "on", 2, do_on },             /* SIG N [MS]: leaves with N, MS after it came */
-	{ "last-words", 4, do_last_words }, /* SIG N FD BYTES: unblocks it; writes the pattern
-	                                   when it comes, and leaves with N */
+	{ "last-words", 4, do_last_words }, /* SIG N FD BYTES: unblocks it; when it came, and
+	                                   after the MS of an "on" before, writes the pattern
+	                                   and leaves with N */
 	{ "fork-hold", 1, do_fork_hold },     /* MS: a grandchild prints its pid and keeps
 	                                         everything open for so long; goes on */
 	{ "setsid-hold", 1, do_setsid_hold }, /* MS: the same, leading a session */

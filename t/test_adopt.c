@@ -248,6 +248,23 @@ START_TEST(a_thread_is_no_process)
 }
 END_TEST
 
+START_TEST(a_thread_is_no_process_where_no_pidfd_says_so)
+{
+	pthread_t thread;
+
+	if (!can_deny())
+		SKIP("no filter of system calls");
+	ck_assert_int_eq(pthread_barrier_init(&told, NULL, 2), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, tell_id, NULL), 0);
+	ck_assert(deny(SYS_pidfd_open, _i ? EPERM : ENOSYS));
+	pthread_barrier_wait(&told);
+	refused_adoption(thread_id, 0, EINVAL);
+	pthread_barrier_wait(&told);
+	pthread_join(thread, NULL);
+	refused_adoption(thread_id, 0, ESRCH);
+}
+END_TEST
+
 START_TEST(the_pidfd_does_not_become_a_standard_descriptor)
 {
 	struct wean_child child;
@@ -362,6 +379,7 @@ static Suite *adopt_suite(void)
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_set_timeout(t, 20);
 	tcase_add_loop_test(t, without_pidfds_it_is_adopted_unless_one_is_needed, 0, 3);
+	tcase_add_loop_test(t, a_thread_is_no_process_where_no_pidfd_says_so, 0, 2);
 	return s;
 }
 

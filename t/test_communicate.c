@@ -4,6 +4,7 @@
 #include "talking.h"
 
 #include "count.h"
+#include "heap.h"
 
 #include <sys/socket.h>
 
@@ -536,6 +537,23 @@ START_TEST(a_cap_bounds_the_memory)
 }
 END_TEST
 
+/* So the time is linear: what is copied at each is as much as has come in between. */
+START_TEST(memory_is_asked_for_as_often_as_the_output_doubles)
+{
+	struct wean_result r = { 0 };
+	struct wean_child child;
+
+	start_piped(&child, _i, KID("write", "1", "16000000"), 0);
+	size_t before = allocations;
+	int error = wean_communicate(&child, NULL, &r);
+	size_t asked = allocations - before;
+	ck_assert_int_eq(error, 0);
+	ck_assert_uint_eq(r.out_len, 16 * MB);
+	ck_assert_uint_le(asked, 14); /* eight times from 64 KiB on, and a few for the rest */
+	done(&child, &r);
+}
+END_TEST
+
 /* ---- who holds the pipes ---- */
 
 START_TEST(a_grandchild_with_the_pipes_is_not_waited_for)
@@ -754,6 +772,8 @@ static Suite *communicate_suite(void)
 	t = case_that_needs(s, "native");
 	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, a_cap_bounds_the_memory, 0, 2);
+	if (COUNTS_HEAP)
+		tcase_add_loop_test(t, memory_is_asked_for_as_often_as_the_output_doubles, 0, 2);
 	t = case_that_needs(s, "ptrace default");
 	tcase_set_timeout(t, 30);
 	tcase_add_test(t, an_output_that_ended_is_not_asked_again);

@@ -30,6 +30,13 @@ static const struct machine machines[] = {
 	{ "pidfd_send_signal", { PIDFD_KILL }, NULL,
 	  "clone3+unshare", "clone3copy+unshare", 0 },
 	{ "pselect6", { PSELECT }, NULL, "clone3+unshare", "clone3copy+unshare", 0 },
+	{ "ppoll", { PPOLL }, NULL, "clone3+unshare", "clone3copy+unshare", 0 },
+	{ "ppoll, and all but fork", { PPOLL, CLONE3, CLONE_WITH(CLONE_VM) }, NULL,
+	  "fork+close_range", "fork+close_range", 0 },
+#ifdef SYS_fork
+	{ "ppoll, and clone", { PPOLL, CLONE3, CLONE }, NULL,
+	  "fork+close_range", "fork+close_range", 0 },
+#endif
 	{ "a table of the child's own", { RANGE, UNSHARE }, NULL,
 	  "clone3+procfs", "clone3copy+procfs", 0 },
 	{ "all of these", { CLONE3, RANGE, UNSHARE, PIDFD_OPEN, PIDFD_GETFD, PIDFD_KILL,

@@ -280,6 +280,53 @@ START_TEST(a_struct_without_a_child_kills_nobody)
 }
 END_TEST
 
+/* ---- a start that is not back yet ---------------------------------------- */
+
+static struct wean_result started;
+static pthread_t starter;
+static int killed_alone, killed_group, seen_pid, seen_out;
+
+static void look_at_start(int sig)
+{
+	(void)sig;
+	seen_pid = started.child.pid;
+	seen_out = started.child.out;
+	killed_alone = wean_kill(&started.child, 0);
+	killed_group = wean_kill_group(&started.child, SIGKILL);
+}
+
+static void act_interrupt(pid_t pid)
+{
+	(void)pid;
+	pthread_kill(starter, SIGUSR1);
+}
+
+/* The trap holds the exec, and what comes meanwhile is let in before the call is back. */
+START_TEST(a_handler_that_comes_during_the_start_finds_the_child)
+{
+	struct wean_options opt = { .out = WEAN_PIPE, .flags = WEAN_NEW_GROUP | way(_i % 2) };
+	struct trap trap;
+	int error;
+
+	starter = pthread_self();
+	handle(SIGUSR1, look_at_start);
+	if (!trap_set(&trap, "held", act_interrupt))
+		SKIP("no leases on %s", scratch);
+	char *argv[] = { trap.path, (char[]){ "pause" }, NULL };
+	error = _i / 2 ? wean_run(argv, &opt, NULL, &started)
+	               : wean_spawn(&started.child, argv, &opt);
+	trap_sprung(&trap);
+	ck_assert_int_eq(error, 0);
+	ck_assert_int_eq(killed_alone, 0);
+	ck_assert_int_eq(killed_group, 0);
+	ck_assert_int_eq(seen_pid, started.child.pid);
+	ck_assert_int_ge(seen_out, 0);
+	ck_assert_int_eq(wean_wait(&started.child, -1, &started.status), 0);
+	assert_signaled(&started.status, SIGKILL);
+	wean_result_free(&started);
+}
+END_TEST
+
 /* ------------------------------------------------------------------------- */
 
 /* Each with a pidfd, 1, and without one, 0. */
@@ -303,6 +350,7 @@ static Suite *kill_suite(void)
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, a_handler_may_kill_the_child_that_is_waited_for, 0, 2);
+	tcase_add_loop_test(t, a_handler_that_comes_during_the_start_finds_the_child, 0, 4);
 
 	t = case_that_needs(s, "root");
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);

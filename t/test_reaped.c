@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "waiting.h"
 
+#include "count.h"
+
 #include <sched.h>
 #include <sys/ptrace.h>
 
@@ -255,6 +257,52 @@ START_TEST(a_traced_child_is_not_lost)
 }
 END_TEST
 
+/* Its pidfd is readable, it is not over yet, and a pipe of it is open all the time. */
+static int communicate_with_traced(void *arg)
+{
+	struct wean_io io = { .timeout_ms = 150 };
+	struct wean_result r = { 0 };
+	struct wean_child child;
+	int told[2], go[2], out[2], error;
+	char c;
+
+	(void)arg;
+	start_told(&child, KID("cat"), 1);
+	if (pipe2(told, O_CLOEXEC) || pipe2(go, O_CLOEXEC) || pipe2(out, O_CLOEXEC))
+		return -1;
+	pid_t tracer = start_tracer(child.pid, told[1], go[0]);
+	close(told[1]);
+	if (read(told[0], &c, 1) != 1)
+		return -1;
+	wean_kill(&child, SIGKILL);
+	await_state(child.pid, 'Z');
+	let_go(&child);
+	child.out = out[0];
+	count_begin();
+	error = wean_communicate(&child, &io, &r);
+	count_end();
+	if (write(go[1], "", 1) != 1 || waitpid(tracer, NULL, 0) != tracer)
+		return -1;
+	wean_wait(&child, -1, NULL);
+	wean_result_free(&r);
+	wean_release(&child);
+	return error == ETIMEDOUT ? 0 : -1;
+}
+
+START_TEST(a_traced_child_is_no_reason_to_spin)
+{
+	struct count c;
+
+	kid();
+	int error = count_calls(&c, communicate_with_traced, NULL);
+	if (error > 0)
+		SKIP("no counting here: %s", strerror(error));
+	ck_assert_int_eq(error, 0);
+	ck_assert_uint_lt(count_total(&c, COUNT_PARENT), 60);
+	count_free(&c);
+}
+END_TEST
+
 /* ------------------------------------------------------------------------- */
 
 /* Each with a pidfd, 1, and without one, 0. */
@@ -277,6 +325,7 @@ static Suite *reaped_suite(void)
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, a_traced_child_is_not_lost, 0, 2);
+	tcase_add_test(t, a_traced_child_is_no_reason_to_spin);
 	return s;
 }
 

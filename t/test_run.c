@@ -376,6 +376,74 @@ START_TEST(what_is_written_during_the_grace_goes_to_the_callbacks)
 }
 END_TEST
 
+/* A leader that leaves at once, and one of its group that then, after a while, has more to
+   say than a pipe holds. */
+struct two {
+	struct heard heard;
+	struct orphan member;
+	int leader_ready;
+};
+
+static void tick_when_ready(struct two *two)
+{
+	sigset_t ticks_alone, old;
+
+	if (!two->leader_ready || two->member.pid || !two->heard.len)
+		return;
+	sigemptyset(&ticks_alone);
+	sigaddset(&ticks_alone, SIGALRM);
+	pthread_sigmask(SIG_BLOCK, &ticks_alone, &old);
+	orphan_watch(&two->member, atoi(two->heard.data));
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	tick();
+}
+
+static int hear_member(void *context, const char *data, size_t len)
+{
+	struct two *two = context;
+
+	hear(&two->heard, data, len);
+	tick_when_ready(two);
+	return 0;
+}
+
+static int hear_leader(void *context, const char *data, size_t len)
+{
+	struct two *two = context;
+
+	(void)data, (void)len;
+	two->leader_ready = 1;
+	tick_when_ready(two);
+	return 0;
+}
+
+START_TEST(what_the_rest_of_a_group_writes_during_the_grace_is_read)
+{
+	enum { MIB = 1 << 20 };
+	struct wean_options opt = { .flags = WEAN_EINTR | (_i ? WEAN_NEW_SESSION
+	                                                      : WEAN_NEW_GROUP) };
+	struct two two = { .leader_ready = 0 };
+	struct wean_io io = { .on_out = hear_member, .on_err = hear_leader, .context = &two,
+	                      .grace_ms = LONG };
+	const char *words;
+
+	if (!kernel_has(6, 9))
+		SKIP("this kernel can't ask about a group whose number is given up");
+	adopt_orphans();
+	stopped(KID("on", "15", "0", "100", "--then", "last-words", "15", "0", "1", "1048576",
+	            "--then", "fork-hold", "600000", "--then", "on", "15", "3", "--then", "say",
+	            "2", "ready", "--then", "pause"), &opt, &io, EINTR);
+	stop_ticking();
+	assert_exited(&r.status, 3);
+	ck_assert_int_eq(orphan_code(&two.member), 0);
+	ck_assert_ptr_nonnull(words = strchr(two.heard.data, '\n') + 1);
+	assert_pattern(words, two.heard.len - (size_t)(words - two.heard.data), MIB);
+	ck_assert_uint_eq(r.flags, 0);
+	free(two.heard.data);
+	wean_result_free(&r);
+}
+END_TEST
+
 START_TEST(a_limit_that_is_not_reached_changes_nothing)
 {
 	ran(KID("write", "1", "500000", "--then", "exit", "1"), NULL,
@@ -599,6 +667,7 @@ static Suite *run_tests(void)
 	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, a_handler_stops_the_child_where_that_was_asked_for, 0, 2);
 	tcase_add_test(t, a_handler_is_no_reason_to_stop_otherwise);
+	tcase_add_loop_test(t, what_the_rest_of_a_group_writes_during_the_grace_is_read, 0, 2);
 	t = case_that_needs(s, "native");
 	tcase_add_test(t, without_memory_for_the_output_the_child_is_stopped);
 	tcase_add_test(t, an_end_that_is_not_open_is_told);

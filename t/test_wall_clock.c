@@ -71,6 +71,23 @@ static void start_stubborn(struct wean_child *child)
 	await_ready(child->out);
 }
 
+static int talks_run_out(struct wean_child *children)
+{
+	struct wean_io io = { .timeout_ms = LIMIT };
+	struct wean_result r = { 0 };
+	wean_reader *reader = NULL;
+	const char *data;
+	size_t len;
+	int ran_out = wean_communicate(&children[1], &io, &r) == ETIMEDOUT &&
+	              !wean_reader_new(&reader, children[2].out, 0) &&
+	              !wean_reader_timeout(reader, LIMIT) &&
+	              wean_read_line(reader, &data, &len) == ETIMEDOUT;
+
+	wean_result_free(&r);
+	wean_reader_free(reader);
+	return ran_out;
+}
+
 /* 1: each limit ran out, and not before the grace the stubborn was killed. */
 static int limits_run_out(struct wean_child *children)
 {
@@ -82,6 +99,8 @@ static int limits_run_out(struct wean_child *children)
 		    wean_wait_any(children, CHILDREN, ms, &index) != ETIMEDOUT ||
 		    wean_wait_all(children, CHILDREN, ms, all) != ETIMEDOUT)
 			return 0;
+	if (!talks_run_out(children))
+		return 0;
 	return !wean_stop(&children[0], LIMIT, &status) &&
 	       status.kind == WEAN_SIGNALED && status.value == SIGKILL;
 }

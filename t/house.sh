@@ -20,6 +20,7 @@ launch launch_steps ladder posix_spawn verdict: $low plan child probe launch lau
 names:              closer launch
 handle:             sys
 spawn:              $low plan child launch handle
+pipeline:           sys handle spawn
 adopt kill stop wait wait_any: sys handle
 utf8:
 widen:              sys

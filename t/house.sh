@@ -27,6 +27,7 @@ widen:              sys
 reader talk:        sys widen reader
 communicate run:    sys handle reader talk utf8 widen
 explain explain_exec: sys env path explain request
+cmd cmd_text:       cmd
 layout:
 main main_json main_run: main
 request:

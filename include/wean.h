@@ -369,6 +369,20 @@ int wean_read_some(wean_reader *reader, const char **data, size_t *len);
 
 void wean_reader_free(wean_reader *reader);
 
+/* ---- pipelines --------------------------------------------------------- */
+
+/* Starts n children in their order, the output of each being the input of the next one:
+   all or none.  argvs has n entries, as has options; NULL: defaults.  Writes all of
+   children whatever it returns; the one that has a stage could not be started, and those
+   before it are killed and reaped then.
+
+   in of the first, out of the last and every err are as the options say, err MERGE being
+   the pipe; what lies between may be 0 or WEAN_PIPE.  WEAN_NEW_GROUP in the first one's
+   options: all are in one group, the first one's.  To feed and to read the whole, move
+   children[0].in into the last child and wean_communicate() it. */
+int wean_pipeline(struct wean_child children[], char **const argvs[],
+                  const struct wean_options options[], size_t n);
+
 /* ---- and more ---------------------------------------------------------- */
 
 /* Closes every descriptor from low on, or all of them but the n in keep, which come

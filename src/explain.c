@@ -64,6 +64,9 @@ explain_entry(struct text *t, const struct failure *f)
 		add(t, "gives descriptor ");
 		add_int(t, e->target);
 		add(t, " a second time");
+	} else if (!e && standard(f) <= 1) {
+		add(t, standard(f) == 0 ? "is a pipe from another stage"
+		                        : "is a pipe to another stage");
 	} else {
 		add(t, "is to be the same as what is not open, or as itself");
 	}

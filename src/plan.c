@@ -197,8 +197,10 @@ wean_plan_make(struct plan *p, char *const argv[], const struct wean_options *op
 	p->opt = opt ? opt : &defaults;
 	p->argv = argv;
 	p->wake = -1;
-	p->pid = p->opt->pdeathsig ? wean_sys_getpid() : 0;
 	memset(p->pipes, 0xff, sizeof p->pipes); /* -1: none */
+	if (!argv)
+		return plan_fail(p, WEAN_STAGE_OPTIONS, -1, EINVAL);
+	p->pid = p->opt->pdeathsig ? wean_sys_getpid() : 0;
 	if ((error = check_options(p)) != 0 || (error = plan_env(p)) != 0
 	    || (error = plan_program(p)) != 0 || (error = plan_shell(p)) != 0)
 		return error;

@@ -4,6 +4,7 @@
 
 #include "handle.h"
 #include "launch.h"
+#include "spawn.h"
 
 static void
 close_pipes(struct plan *p, int side)
@@ -17,9 +18,13 @@ static int
 make_pipe(struct plan *p, struct slot *s)
 {
 	int which = s->index - (int)p->opt->nfds;
-	int ends[2], r = wean_sys_pipe(ends);
+	int ends[2], r;
 
-	if (r < 0)
+	if (p->pipes[which][1] >= 0) { /* another stage's pipe */
+		s->source = p->pipes[which][1];
+		return 0;
+	}
+	if ((r = wean_sys_pipe(ends)) < 0)
 		return plan_fail(p, WEAN_STAGE_PIPE, s->index, -r);
 	p->pipes[which][0] = ends[which == 0];
 	p->pipes[which][1] = s->source = ends[which != 0];
@@ -40,10 +45,15 @@ make_pipes(struct plan *p)
 }
 
 static int
-start(struct plan *p, struct scratch *scratch, struct wean_child *child)
+start(struct plan *p, struct scratch *scratch, struct wean_child *child, int *in)
 {
-	int error = make_pipes(p);
+	int error;
 
+	if (in) {
+		p->pipes[0][1] = *in;
+		*in = -1;
+	}
+	error = make_pipes(p);
 	if (!error)
 		error = wean_launch(p, scratch, child);
 	close_pipes(p, 1);
@@ -52,8 +62,31 @@ start(struct plan *p, struct scratch *scratch, struct wean_child *child)
 	return error;
 }
 
+/* Lets go of the plan. */
+static int
+finish(struct plan *p, struct wean_child *child, int error)
+{
+	if (error) {
+		child->stage = p->stage;
+		child->index = p->index;
+	}
+	wean_plan_free(p);
+	return error;
+}
+
 int
-wean_spawn(struct wean_child *child, char *const argv[], const struct wean_options *opt)
+wean_spawn_check(struct wean_child *child, char *const argv[],
+                 const struct wean_options *opt)
+{
+	struct plan plan;
+	_Alignas(16) char memory[4096];
+
+	return finish(&plan, child, wean_plan_make(&plan, argv, opt, memory, sizeof memory));
+}
+
+int
+wean_spawn_stage(struct wean_child *child, char *const argv[],
+                 const struct wean_options *opt, int *in)
 {
 	/* What is used in every start lies together: the top of the stack, the plan, the
 	   beginning of its memory. */
@@ -62,23 +95,23 @@ wean_spawn(struct wean_child *child, char *const argv[], const struct wean_optio
 		struct plan plan;
 		_Alignas(16) char memory[4096];
 	} frame;
+	int error;
+
+	*child = wean_no_child();
+	error = wean_plan_make(&frame.plan, argv, opt, frame.memory, sizeof frame.memory);
+	if (!error)
+		error = start(&frame.plan, &frame.scratch, child, in);
+	return finish(&frame.plan, child, error);
+}
+
+int
+wean_spawn(struct wean_child *child, char *const argv[], const struct wean_options *opt)
+{
 	int saved = errno, error;
 
 	if (!child)
 		return EINVAL;
-	*child = wean_no_child();
-	if (!argv) {
-		child->stage = WEAN_STAGE_OPTIONS;
-		return EINVAL;
-	}
-	error = wean_plan_make(&frame.plan, argv, opt, frame.memory, sizeof frame.memory);
-	if (!error)
-		error = start(&frame.plan, &frame.scratch, child);
-	if (error) {
-		child->stage = frame.plan.stage;
-		child->index = frame.plan.index;
-	}
-	wean_plan_free(&frame.plan);
+	error = wean_spawn_stage(child, argv, opt, NULL);
 	errno = saved;
 	return error;
 }

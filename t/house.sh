@@ -20,6 +20,7 @@ launch launch_steps ladder posix_spawn verdict: $low plan child probe launch lau
 names:              closer launch
 handle:             sys
 spawn:              $low plan child launch handle
+pipeline:           sys handle spawn
 adopt kill stop wait wait_any: sys handle
 utf8:
 widen:              sys
@@ -27,6 +28,7 @@ reader talk:        sys widen reader
 output:             sys reader utf8 widen
 communicate run:    sys handle output talk
 explain explain_exec: sys env path explain request
+cmd cmd_text:       cmd
 layout:
 main main_json main_run: main
 request:

@@ -19,14 +19,14 @@ enum { ROUNDS = 15 /* at most */, LINE = 79 /* bytes, its newline besides */ };
 
 /* ---- texts ---- */
 
-enum { LINES, COLLECT, COLLECT4, TEXTS };
+enum { LINES, COLLECT, COLLECT4, PIPED, TEXTS };
 
 static struct source {
 	const char *name, *what;
 	size_t mb;             /* of 1,000,000 bytes */
 	int repeats;
 	char path[64];
-	char *argv[8], command[512];
+	char *argv[20], command[512];
 	struct text text;
 } sources[TEXTS] = {
 	[LINES] = {.name = "lines", .what = "lines of 79 bytes, one by one", .mb = 400,
@@ -35,6 +35,7 @@ static struct source {
 	             .repeats = 1},
 	[COLLECT4] = {.name = "collect4", .what = "four times as much", .mb = 64,
 	             .repeats = 4},
+	[PIPED] = {.name = "piped", .what = "five of cat in a row", .mb = 64, .repeats = 16},
 };
 
 /* In a directory for such, without a name once it is there: nothing is left behind,
@@ -92,17 +93,19 @@ static int make_texts(int quick)
 		sources[i].mb /= quick ? 4 : 1;
 	if (!write_lines(&sources[LINES]) || !write_lines(&sources[COLLECT]))
 		return 0;
-	sources[COLLECT4].text.lines = 4 * sources[COLLECT].text.lines;
-	sources[COLLECT4].text.bytes = 4 * sources[COLLECT].text.bytes;
 	describe(&sources[LINES], sources[LINES].path);
-	describe(&sources[COLLECT], sources[COLLECT].path);
-	describe(&sources[COLLECT4], sources[COLLECT].path);
+	for (int i = COLLECT; i < TEXTS; i++) {
+		sources[i].text.lines = (size_t)sources[i].repeats * sources[COLLECT].text.lines;
+		sources[i].text.bytes = (size_t)sources[i].repeats * sources[COLLECT].text.bytes;
+		describe(&sources[i], sources[COLLECT].path);
+	}
 	return 1;
 }
 
 /* ---- ways ---- */
 
-enum { READER, GETLINE, BARE, WEAN, GLIB, PYTHON, WEAN4, GLIB4, PYTHON4, WAYS };
+enum { READER, GETLINE, BARE, WEAN, GLIB, PYTHON, WEAN4, GLIB4, PYTHON4,
+       PIPELINE, SHELL, WAYS };
 
 static struct way {
 	int source;
@@ -130,6 +133,10 @@ static struct way {
 	           .what = "g_subprocess_communicate"},
 	[PYTHON4] = {.source = COLLECT4, .name = "python", .read = collect_python,
 	            .what = "Popen.communicate"},
+	[PIPELINE] = {.source = PIPED, .name = "wean_pipeline", .read = pipe_wean,
+	            .what = "defaults"},
+	[SHELL] = {.source = PIPED, .name = "shell", .read = pipe_shell,
+	            .what = "/bin/sh, cat | cat | cat | cat | cat"},
 };
 
 static void find_absent(void)
@@ -254,6 +261,7 @@ static const struct bound {
 	{GLIB4, WEAN4, 1, 1.5},
 	{PYTHON4, WEAN4, 1, 1.5},
 	{WEAN4, WEAN, 0, 4.6},
+	{SHELL, PIPELINE, 1, 0.95},
 };
 
 static void print_bound(const struct bound *b, int rounds)

@@ -25,6 +25,10 @@ utf8:
 widen:              sys
 reader talk:        sys widen reader
 communicate run:    sys handle reader talk utf8 widen
+words:              env
+command:            sys env words command
+streams:            sys streams
+popen:              sys command streams
 explain explain_exec: sys env path explain request
 layout:
 main main_json main_run: main
@@ -76,7 +80,7 @@ FNR == 1 {
 	}
 }
 
-/^[ \t]*#[ \t]*(if|elif)/ && FILENAME !~ /^src\/(sys|sys_host|clone3|ladder|posix_spawn)\.c$/ {
+/^[ \t]*#[ \t]*(if|elif)/ && FILENAME !~ /^src\/(sys|sys_host|clone3|ladder|posix_spawn)\.c$|popen_compat/ {
 	guard = FILENAME ~ /\.h$/ && ($0 == "#ifdef __cplusplus" || $0 ~ /^#ifndef WEAN_[A-Z0-9_]*H$/)
 	if (!guard)
 		fail($0)

@@ -33,6 +33,16 @@ start(struct wean_child *child, const struct request *q, const struct wean_optio
 	               : wean_spawn(child, q->argv, o);
 }
 
+/* What can't be killed at once is reaped when it is over. */
+static void
+end_by_force(struct stream *s, struct wean_status *status)
+{
+	if (wean_stop(&s->child, 0, status) == ETIMEDOUT)
+		wean_stream_leave(s);
+	else
+		wean_stream_end(s);
+}
+
 /* ---- opening ---- */
 
 static int
@@ -47,8 +57,6 @@ start_with_pipe(struct stream *s, const struct request *q)
 		return error;
 	r = wean_sys_dup_over(*end, s->fd);
 	wean_sys_drop(end);
-	if (r < 0)
-		wean_stop(&s->child, 0, NULL);
 	return r < 0 ? -r : 0;
 }
 
@@ -90,7 +98,7 @@ open_request(const struct request *q)
 		return NULL;
 	}
 	if ((error = open_stream(s, q)) != 0) {
-		wean_stream_end(s);
+		end_by_force(s, NULL);
 		errno = error;
 		return NULL;
 	}
@@ -184,8 +192,8 @@ finish(struct stream *s, long long deadline, struct wean_status *status)
 
 	if (wean_stream_is_ours(s))
 		error = wean_wait(&s->child, wean_sys_left(deadline), status);
-	if (error == ETIMEDOUT && wean_stop(&s->child, 0, status) != 0)
-		wean_stream_leave(s);
+	if (error == ETIMEDOUT)
+		end_by_force(s, status);
 	else
 		wean_stream_end(s);
 	return error;

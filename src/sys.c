@@ -902,10 +902,11 @@ wean_sys_write_quietly(int fd, const void *data, size_t len)
 {
 	static const struct { long long sec, nsec; } now = { 0, 0 };
 	struct sys_sigset old, pending = { { 0 } }, pipe = { { 0 } };
-	int r;
+	int r = wean_sys_block_all(&old);
 
+	if (r < 0)
+		return r;
 	wean_sys_add_signals(&pipe, WEAN_SIG(SIGPIPE));
-	wean_sys_block_all(&old);
 	CALL(SYS_rt_sigpending, &pending, NSIG_ / 8);
 	r = wean_sys_write(fd, data, len);
 	if (r == -EPIPE && !has_any(&pending, &pipe))

@@ -127,6 +127,7 @@ user)
 	chmod 755 "$own"
 	copy_build "$own/tree"
 	;;
+programs) copy_build "matrix/$leg" ;;
 highlimit | valgrind)
 	lacks='default ptrace seccomp native pidfd table exec'
 	copy_build "matrix/$leg"
@@ -209,6 +210,7 @@ user)
 	exit $status
 	;;
 highlimit) $make check check_PROGRAMS= TESTS=t/highlimit.sh ;;
+programs) $make check check_PROGRAMS= TESTS=t/real-programs.sh ;;
 valgrind)
 	# The command and t/kid run natively.
 	under="valgrind -q --error-exitcode=99 --num-callers=30 --leak-check=full"

@@ -44,10 +44,16 @@ set_watch(struct stream *s, int watch)
 	__atomic_store_n(&s->watch, watch, __ATOMIC_RELAXED);
 }
 
+static int
+is_of(const struct stream *s, int pid)
+{
+	return __atomic_load_n(&s->pid, __ATOMIC_RELAXED) == pid;
+}
+
 int
 wean_stream_is_ours(const struct stream *s)
 {
-	return __atomic_load_n(&s->pid, __ATOMIC_RELAXED) == wean_sys_getpid();
+	return is_of(s, wean_sys_getpid());
 }
 
 /* Free is what has no child any more, and no stream that may still use the buffer. */
@@ -223,11 +229,15 @@ wean_streams_reap(void)
 	struct stream *some[AT_ONCE];
 	struct sys_poll polls[AT_ONCE];
 	size_t n = 0;
+	int pid = 0;
 
 	for (struct stream *s = first(); s; s = s->next) {
 		int fd = watch_of(s);
 
-		if (fd == NOTHING || !wean_stream_is_ours(s))
+		if (fd == NOTHING)
+			continue;
+		pid = pid ? pid : wean_sys_getpid();
+		if (!is_of(s, pid))
 			continue;
 		if (fd == ASK)
 			reap(s);

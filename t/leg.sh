@@ -187,9 +187,9 @@ run_some() {
 }
 
 # What every way to start a child has to do, whatever the machine.
-quick='adopt names open program request spawn stdio'
+quick='adopt names open popen program request spawn stdio system'
 every="$quick maps reaped stop threads wait_many"
-pure='cut explain fdmap layout path plan table'
+pure='cut explain fdmap layout path plan table words'
 
 # shellcheck disable=SC2086 # lists
 case $leg in
@@ -237,6 +237,7 @@ musl-static)
 	also=t/chroot.sh
 	run_some maps spawn stdio
 	;;
-asan) run_some $every $pure close closer environment explain_exec failures scan sweep_calls ;;
-tsan) run_some races reaped spawn stress threads wait_many ;;
+asan) run_some $every $pure close closer environment explain_exec failures popen_threads scan \
+	sweep_calls sweep_popen ;;
+tsan) run_some popen_threads races reaped spawn stress threads wait_many ;;
 esac

@@ -4,6 +4,8 @@
 #include "descriptors.h"
 #include "talking.h"
 
+#include "count.h"
+
 #include <stdio_ext.h>
 #include <wean_popen.h>
 
@@ -374,6 +376,59 @@ START_TEST(hundreds_are_told_apart)
 		ck_assert_int_eq(close_it(h[at].stream), exited(at % 100));
 	}
 	assert_no_child();
+}
+END_TEST
+
+/* ---- the cost ---- */
+
+static int counted(void *text)
+{
+	char *argv[] = { kid(), (char[]){ "exit" }, (char[]){ "0" }, NULL };
+
+	for (int i = 0; i < 2; i++) {
+		if (i)
+			count_begin(); /* what is remembered is there from the first time */
+		FILE *f = text ? wean_popen(text, "r") : wean_popenv(argv, "r");
+		int error = !f || wean_pclose(f) != 0;
+		if (i)
+			count_end();
+		if (error)
+			return -1;
+	}
+	return 0;
+}
+
+/* Twelve to start it, of which the start itself and its pipe are six and libc's fdopen(3)
+   is one; five to close it and wait.  A text costs two, to see that PWD is right. */
+static const struct {
+	int open, is_text;
+	size_t parent, child;
+} costs[] = {
+	{ 0, 0, 17, 10 }, { 0, 1, 19, 10 }, { 2000, 0, 20, 13 }, { 2000, 1, 22, 13 },
+};
+
+START_TEST(a_stream_costs_few_calls_however_many_are_open)
+{
+	struct filling fill = { NULL, 0 };
+	char text[PATH_MAX + 50], parent[600], child[600];
+	struct count c;
+
+	NEED_DESCRIPTORS(2100);
+	snprintf(text, sizeof text, "%s exit 0", kid());
+	fill_descriptors(&fill, costs[_i].open + 1);
+	int error = count_calls(&c, counted, costs[_i].is_text ? text : NULL);
+	release_descriptors(&fill);
+	if (error > 0)
+		SKIP("no counting here: %s", strerror(error));
+	ck_assert_int_eq(error, 0);
+	ck_assert_int_eq(c.children, 1);
+	count_names(&c, COUNT_PARENT, parent, sizeof parent);
+	count_names(&c, COUNT_CHILD, child, sizeof child);
+	ck_assert_msg(count_total(&c, COUNT_PARENT) <= costs[_i].parent, "%zu: %s",
+	              count_total(&c, COUNT_PARENT), parent);
+	ck_assert_msg(count_total(&c, COUNT_CHILD) <= costs[_i].child, "%zu: %s",
+	              count_total(&c, COUNT_CHILD), child);
+	count_free(&c);
 }
 END_TEST
 
@@ -761,6 +816,8 @@ static Suite *popen_suite(void)
 	tcase_add_test(t, a_copy_of_the_process_has_no_child_to_wait_for);
 	tcase_add_test(t, a_child_that_another_has_reaped_is_told_of_or_gives_echild);
 	suite_add_tcase(s, t);
+	t = case_that_needs(s, "default ptrace");
+	tcase_add_loop_test(t, a_stream_costs_few_calls_however_many_are_open, 0, COUNT(costs));
 	t = case_that_needs(s, "native"); /* libc's allocator; cores */
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_test(t, a_stream_at_the_same_address_answers_for_its_own_command);

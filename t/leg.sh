@@ -238,6 +238,6 @@ musl-static)
 	run_some maps spawn stdio
 	;;
 asan) run_some $every $pure close closer environment explain_exec failures popen_threads scan \
-	sweep_calls sweep_popen ;;
+	sweep_calls ;;
 tsan) run_some popen_threads races reaped spawn stress threads wait_many ;;
 esac

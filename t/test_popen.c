@@ -505,7 +505,9 @@ START_TEST(after_fclose_a_child_that_runs_is_reaped_when_it_is_over)
 }
 END_TEST
 
-/* malloc(3) gives the same memory to the next one, in every libc that is tried here. */
+enum { TRIES = 100 };
+
+/* glibc gives the same memory to the next one, musl to one of the next. */
 START_TEST(a_stream_at_the_same_address_answers_for_its_own_command)
 {
 	FILE *before = open_kid(KID("exit", "5"), "r"); /* whose place the next one takes */
@@ -515,10 +517,15 @@ START_TEST(a_stream_at_the_same_address_answers_for_its_own_command)
 	ck_assert_int_eq(close_it(before), exited(5));
 	before = fopen("/dev/null", "re");
 	fclose(h.stream);
-	FILE *f = open_kid(KID("exit", "4"), "r");
-	if ((uintptr_t)f != address)
-		SKIP("another address");
-	ck_assert_int_eq(close_it(f), exited(4));
+	FILE *f[TRIES];
+	int n = 0;
+	do
+		f[n] = open_kid(KID("exit", "4"), "r");
+	while ((uintptr_t)f[n++] != address && n < TRIES);
+	if ((uintptr_t)f[n - 1] != address)
+		SKIP("always another address");
+	while (n > 0)
+		ck_assert_int_eq(close_it(f[--n]), exited(4));
 	fclose(before);
 	close(h.end);
 	await_any_zombie();
@@ -538,8 +545,12 @@ START_TEST(a_file_at_the_same_address_is_left_alone)
 	fclose(h.stream);
 	int taken = _i != SAME_NUMBER ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
 	FILE *f = fopen("/dev/zero", "re");
+	for (int i = 0; (uintptr_t)f != address && i < TRIES; i++) {
+		close(fileno(f)); /* the number is for the next one */
+		f = fopen("/dev/zero", "re");
+	}
 	if ((uintptr_t)f != address)
-		SKIP("another address");
+		SKIP("always another address");
 	ck_assert_int_eq(fileno(f) == number, _i == SAME_NUMBER);
 	if (_i == NUMBER_CLOSED)
 		close(taken);
@@ -796,7 +807,6 @@ static Suite *popen_suite(void)
 	tcase_add_test(t, an_argument_is_passed_as_it_is);
 	tcase_add_test(t, a_missing_program_is_told_at_once_and_by_a_shell_at_the_end);
 	tcase_add_test(t, left_with_3_killed_by_9_and_not_started_are_three_things);
-	tcase_add_test(t, what_the_caller_has_not_flushed_comes_once);
 	tcase_add_test(t, the_buffer_is_of_64_KiB_at_least);
 	tcase_add_test(t, lines_of_any_length_come_whole);
 	tcase_add_test(t, a_stream_is_never_0_1_or_2);
@@ -823,6 +833,9 @@ static Suite *popen_suite(void)
 	tcase_add_test(t, a_copy_of_the_process_has_no_child_to_wait_for);
 	tcase_add_test(t, a_child_that_another_has_reaped_is_told_of_or_gives_echild);
 	suite_add_tcase(s, t);
+	t = case_that_needs(s, "exec"); /* valgrind flushes what a child that failed has */
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
+	tcase_add_test(t, what_the_caller_has_not_flushed_comes_once);
 	t = case_that_needs(s, "default ptrace");
 	tcase_add_loop_test(t, a_stream_costs_few_calls_however_many_are_open, 0, COUNT(costs));
 	t = case_that_needs(s, "native"); /* libc's allocator; cores */

@@ -6,7 +6,7 @@
 
 #include <wean_popen.h>
 
-enum { N = 4 };
+enum { N = 3 };
 
 static int stop;
 
@@ -33,7 +33,7 @@ static void *open_and_close(void *arg)
 	char *argv[] = { kid(), (char[]){ "exit" }, (char[]){ "7" }, NULL };
 	intptr_t bad = 0;
 
-	for (int i = 0; arg ? !is_to_stop() : i < scaled(30); i++)
+	for (int i = 0; arg ? !is_to_stop() : i < scaled(25); i++)
 		bad += !one_stream(i, argv);
 	return (void *)bad;
 }
@@ -113,10 +113,8 @@ static _Noreturn void in_a_copy(FILE *inherited)
 	alarm(30); /* for what takes some milliseconds */
 	int bad = 0;
 
-	for (int i = 0; i < 2; i++)
-		bad |= !one_stream(i, argv);
+	bad |= !one_stream(1, argv);
 	bad |= wean_pclose(inherited) != -1 || errno != ECHILD;
-	bad |= wean_systemv(argv) != 7 << 8;
 	_exit(bad);
 }
 
@@ -127,7 +125,7 @@ START_TEST(a_copy_that_is_forked_meanwhile_can_go_on)
 
 	FILE *f = wean_popenv(KID("exit-on-eof"), "w");
 	start_threads(threads, f);
-	for (int i = 0; i < scaled(150); i++) {
+	for (int i = 0; i < scaled(120); i++) {
 		pid_t pid = fork();
 
 		if (pid == 0)

@@ -70,11 +70,6 @@ static int popen_plain(void)
 	return read_and_close(wean_popen(text, "r"));
 }
 
-static int popen_shell(void)
-{
-	return read_and_close(wean_popen(text, "rs"));
-}
-
 /* The stream's buffer is to be written at the end. */
 static int pclose_status(void)
 {
@@ -136,7 +131,6 @@ static int systemv_(void)
 static const struct work works[] = {
 	{ "popenv", popenv_, 1 },
 	{ "popen", popen_plain, 1 },
-	{ "popen by a shell", popen_shell, 1 },
 	{ "pclose_status", pclose_status, 1 },
 	{ "pclose_status at the limit", at_the_limit, 1 },
 	{ "fclose", after_fclose, 1 },

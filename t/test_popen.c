@@ -245,6 +245,23 @@ START_TEST(left_with_3_killed_by_9_and_not_started_are_three_things)
 }
 END_TEST
 
+START_TEST(no_memory_for_a_stream_is_told)
+{
+	char *argv[] = { kid(), (char[]){ "exit" }, (char[]){ "0" }, NULL };
+	uint64_t before = soft_limit(RLIMIT_AS, 65536);
+	void *volatile block;
+
+	while ((block = malloc(32768)) != NULL)
+		;
+	FILE *f = wean_popenv(argv, "r");
+	int error = errno;
+	soft_limit(RLIMIT_AS, before);
+	ck_assert_ptr_null(f);
+	ck_assert_int_eq(error, ENOMEM);
+	assert_no_child();
+}
+END_TEST
+
 START_TEST(a_core_is_told)
 {
 	soft_limit(RLIMIT_CORE, 0);
@@ -842,6 +859,7 @@ static Suite *popen_suite(void)
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_test(t, a_stream_at_the_same_address_answers_for_its_own_command);
 	tcase_add_loop_test(t, a_file_at_the_same_address_is_left_alone, 0, NUMBERS);
+	tcase_add_test(t, no_memory_for_a_stream_is_told);
 	tcase_add_test(t, a_core_is_told);
 	return s;
 }

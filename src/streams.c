@@ -1,5 +1,4 @@
 #define _POSIX_C_SOURCE 200809L
-#include <errno.h>
 #include <stdlib.h>
 
 #include "streams.h"

@@ -187,7 +187,7 @@ run_some() {
 }
 
 # What every way to start a child has to do, whatever the machine.
-quick='adopt names open popen program request spawn stdio system'
+quick='adopt names open popen popen_close program request spawn stdio system'
 every="$quick maps reaped stop threads wait_many"
 pure='cut explain fdmap layout path plan table words'
 

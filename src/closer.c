@@ -116,7 +116,7 @@ read_listing(struct pass *p, void *buf, size_t size)
 	int len;
 
 	p->closed = p->saw_itself = p->error = 0;
-	if ((len = wean_sys_list_rewind(p->list)) < 0)
+	if ((len = wean_sys_rewind(p->list)) < 0)
 		return -len;
 	while ((len = wean_sys_list_read(p->list, buf, size)) > 0)
 		for (size_t at = 0; at < (size_t)len; ) {

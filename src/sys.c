@@ -130,6 +130,30 @@ wean_sys_dup_onto(int from, int to)
 	return ICALL(SYS_dup3, from, to, 0);
 }
 
+int
+wean_sys_dup_over(int from, int to)
+{
+	return ICALL(SYS_dup3, from, to, O_CLOEXEC);
+}
+
+int
+wean_sys_eventfd(void)
+{
+	return ICALL(SYS_eventfd2, 0, O_CLOEXEC);
+}
+
+int
+wean_sys_memfd(const char *name)
+{
+	return ICALL(SYS_memfd_create, name, 1 /* MFD_CLOEXEC */);
+}
+
+int
+wean_sys_getcwd(char *text, size_t size)
+{
+	return ICALL(SYS_getcwd, text, size);
+}
+
 #ifdef SYS_fcntl64
 # define SYS_fcntl_ SYS_fcntl64
 #else
@@ -356,13 +380,13 @@ wean_sys_list_open(void)
 }
 
 int
-wean_sys_list_rewind(int list)
+wean_sys_rewind(int fd)
 {
 #ifdef SYS_lseek
-	return ICALL(SYS_lseek, list, 0, SEEK_SET);
+	return ICALL(SYS_lseek, fd, 0, SEEK_SET);
 #else
 	uint64_t at;
-	return ICALL(SYS__llseek, list, 0, 0, &at, SEEK_SET);
+	return ICALL(SYS__llseek, fd, 0, 0, &at, SEEK_SET);
 #endif
 }
 

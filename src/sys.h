@@ -18,8 +18,13 @@ int wean_sys_close(int fd);
 int wean_sys_pipe(int ends[2]);              /* close-on-exec, above 2 */
 int wean_sys_read(int fd, void *data, size_t len);
 int wean_sys_write(int fd, const void *data, size_t len);
+int wean_sys_rewind(int fd);
 int wean_sys_dup_onto(int from, int to);     /* clears close-on-exec, from != to */
-int wean_sys_dup_above(int fd, int lowest);  /* sets close-on-exec */
+int wean_sys_dup_over(int from, int to);     /* sets it */
+int wean_sys_dup_above(int fd, int lowest);  /* sets it */
+int wean_sys_eventfd(void);                  /* close-on-exec; the cheapest to have */
+int wean_sys_memfd(const char *name);        /* close-on-exec; Linux 3.17 */
+int wean_sys_getcwd(char *text, size_t size); /* the bytes written, with the 0 */
 int wean_sys_close_on_exec(int fd);          /* 1, 0, or -EBADF: not open */
 int wean_sys_set_close_on_exec(int fd, int on);
 int wean_sys_file_flags(int fd);              /* O_NONBLOCK and others */
@@ -55,7 +60,6 @@ int wean_sys_is_cgroup2(int fd);
    there is not procfs, or another process's.  wean_sys_listed() takes the next number off a record of
    `buf`, advancing *at; -1: the buffer is used up, ask for the next one. */
 int wean_sys_list_open(void);
-int wean_sys_list_rewind(int list);
 int wean_sys_list_read(int list, void *buf, size_t size);
 int wean_sys_listed(const void *buf, size_t len, size_t *at);
 

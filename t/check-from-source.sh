@@ -20,38 +20,8 @@ jobs=$(getconf _NPROCESSORS_ONLN || echo 1)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
-chmod 755 "$scratch"       # apt reads as a user of its own
-
-# The machine's entries, each for sources instead of packages.
-source_entries() {
-	list='' parts=''
-	eval "$(apt-config shell list Dir::Etc::sourcelist/f parts Dir::Etc::sourceparts/d)"
-	mkdir "$scratch/parts"
-	for file in "$list" "$parts"/*.list; do
-		[ ! -f "$file" ] || sed 's/^[[:blank:]]*deb\(-src\)\{0,1\}[[:blank:]]/deb-src /' "$file"
-	done >"$scratch/sources.list"
-	for file in "$parts"/*.sources; do
-		[ ! -f "$file" ] || sed 's/^[Tt]ypes:.*/Types: deb-src/' "$file" \
-			>"$scratch/parts/${file##*/}"
-	done
-}
-
-private_apt() {
-	apt-get -q -o Dir::Etc::sourcelist="$scratch/sources.list" \
-		-o Dir::Etc::sourceparts="$scratch/parts" \
-		-o Dir::State="$scratch/state" -o Dir::State::status=/var/lib/dpkg/status \
-		-o Dir::Cache="$scratch/cache" "$@" </dev/null
-}
-
-fetch() {
-	source_entries
-	mkdir -p "$scratch/state/lists/partial" "$scratch/cache/archives/partial" \
-		"$scratch/get"
-	# One entry that does not answer is not the end, if another has the source.
-	private_apt update || echo "check-from-source.sh: not all entries answer" >&2
-	(cd "$scratch/get" && private_apt source check)
-	mv "$scratch"/get/check-*/ "$source"
-}
+# shellcheck source=t/debian-source.sh
+. "${0%/*}/debian-source.sh"
 
 build() {
 	mkdir "$scratch/build"
@@ -70,5 +40,5 @@ build() {
 	cp check.pc "$prefix/lib/pkgconfig/"
 }
 
-[ -d "$source" ] || fetch
+[ -d "$source" ] || debian_source check "$source"
 build

@@ -65,6 +65,12 @@ static const struct fault_row {
 	{ "fstatfs", SYS_fstatfs, -1, IS, 0, { ENOSYS, EPERM, EIO },
 	  AT(CLOSE) | AT(CGROUP), { ENOTSUP, EBADF } },
 #endif
+	{ "getcwd", SYS_getcwd, -1, IS, 0, { ENOENT, ERANGE, ENOMEM }, 0, { 0 } },
+	/* streams */
+	{ "eventfd2", SYS_eventfd2, -1, IS, 0, { EMFILE, ENFILE, ENOMEM, ENODEV }, 0, { 0 } },
+	{ "memfd_create", SYS_memfd_create, -1, IS, 0,
+	  { ENOSYS, EPERM, EMFILE, ENFILE, ENOMEM }, 0, { 0 } },
+	{ "fdopen", GATE_FDOPEN, -1, IS, 0, { ENOMEM, EMFILE }, 0, { 0 } },
 	/* the size of the table, for a scan of it */
 	{ "mmap of its own", SYS_mmap_, -1, IS, 0, { ENOMEM, EPERM }, AT(CLOSE), { ENOTSUP } },
 	{ "mprotect", SYS_mprotect, -1, IS, 0, { ENOMEM, EACCES }, AT(CLOSE), { ENOTSUP } },

@@ -27,6 +27,10 @@ widen:              sys
 reader talk:        sys widen reader
 output:             sys reader utf8 widen
 communicate run:    sys handle output talk
+words:              env
+command:            sys env words command
+streams:            sys streams
+popen:              sys command streams
 explain explain_exec: sys env path explain request
 cmd cmd_text:       cmd
 layout:
@@ -79,7 +83,7 @@ FNR == 1 {
 	}
 }
 
-/^[ \t]*#[ \t]*(if|elif)/ && FILENAME !~ /^src\/(sys|sys_host|clone3|ladder|posix_spawn)\.c$/ {
+/^[ \t]*#[ \t]*(if|elif)/ && FILENAME !~ /^src\/(sys|sys_host|clone3|ladder|posix_spawn)\.c$|popen_compat/ {
 	guard = FILENAME ~ /\.h$/ && ($0 == "#ifdef __cplusplus" || $0 ~ /^#ifndef WEAN_[A-Z0-9_]*H$/)
 	if (!guard)
 		fail($0)

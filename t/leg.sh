@@ -127,6 +127,7 @@ user)
 	chmod 755 "$own"
 	copy_build "$own/tree"
 	;;
+programs) copy_build "matrix/$leg" ;;
 highlimit | valgrind)
 	lacks='default ptrace seccomp native pidfd table exec'
 	copy_build "matrix/$leg"
@@ -186,11 +187,11 @@ run_some() {
 }
 
 # What every way to start a child has to do, whatever the machine.
-quick='adopt names open program request spawn stdio'
+quick='adopt cmd names open pipeline popen popen_close program request spawn stdio system'
 every="$quick maps reaped stop threads wait_many"
-pure='cut explain fdmap layout path plan table'
+pure='cmd_text cut explain fdmap layout path plan table words'
 output='communicate reader run utf8'
-whole="$every $pure $output close closer"
+whole="$every $pure $output close closer pipeline_ends"
 
 # shellcheck disable=SC2086 # lists
 case $leg in
@@ -211,6 +212,7 @@ user)
 	exit $status
 	;;
 highlimit) $make check check_PROGRAMS= TESTS=t/highlimit.sh ;;
+programs) $make check check_PROGRAMS= TESTS=t/real-programs.sh ;;
 valgrind)
 	# The command and t/kid run natively.
 	under="valgrind -q --error-exitcode=99 --num-callers=30 --leak-check=full"
@@ -237,6 +239,6 @@ musl-static)
 	also=t/chroot.sh
 	run_some maps spawn stdio $output
 	;;
-asan) run_some $whole environment explain_exec failures scan sweep_calls ;;
-tsan) run_some $output races reaped spawn stress threads wait_many ;;
+asan) run_some $whole environment explain_exec failures popen_threads scan sweep_calls ;;
+tsan) run_some $output popen_threads races reaped spawn stress threads wait_many ;;
 esac

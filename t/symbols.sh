@@ -11,7 +11,7 @@ wean_sys_chdir wean_sys_close wean_sys_close_on_exec wean_sys_close_range
 wean_sys_control_tty wean_sys_disposition wean_sys_dup_onto wean_sys_exec wean_sys_exit
 wean_sys_fchdir wean_sys_file wean_sys_file_at wean_sys_foreground wean_sys_getpgid
 wean_sys_getpid wean_sys_getppid wean_sys_is_cgroup2 wean_sys_last_signal wean_sys_limit wean_sys_list_open
-wean_sys_list_read wean_sys_list_rewind wean_sys_listed wean_sys_nice
+wean_sys_list_read wean_sys_rewind wean_sys_listed wean_sys_nice
 wean_sys_no_new_privs wean_sys_not_here wean_sys_open wean_sys_open_at
 wean_sys_nofile wean_sys_pdeathsig wean_sys_pidfd_getfd wean_sys_pidfd_open wean_sys_poll
 wean_sys_set_close_on_exec wean_sys_table_size
@@ -22,7 +22,7 @@ wean_sys_umask wean_sys_unshare_files wean_sys_write
 
 # The variables that outlive a call.
 remembered='
-cannot_unshare cuts_cleanly memory_is_shared refused_rungs widened
+cannot_unshare cuts_cleanly memory_is_shared refused_rungs streams widened
 '
 
 CC=${CC:-cc} CFLAGS=${CFLAGS-} NM=${NM:-nm} OBJDUMP=${OBJDUMP:-objdump} READELF=${READELF:-readelf}

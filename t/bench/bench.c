@@ -19,6 +19,9 @@ const struct peer *const peers[PEERS] = {
 	[FORK] = &peer_fork,
 	[CLOSE_LOOP] = &peer_close_loop,
 	[POPEN] = &peer_popen,
+	[SHELL] = &peer_shell,
+	[PLAIN] = &peer_plain,
+	[POPENV] = &peer_popenv,
 	[GLIB] = &peer_glib,
 	[LIBUV] = &peer_uv,
 };

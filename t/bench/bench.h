@@ -22,7 +22,8 @@ struct peer {
 };
 
 extern const struct peer peer_floor, peer_wean, peer_closefrom, peer_posix_spawn,
-	peer_fork, peer_close_loop, peer_popen, peer_glib, peer_uv;
+	peer_fork, peer_close_loop, peer_popen, peer_shell, peer_plain, peer_popenv,
+	peer_glib, peer_uv;
 
 const char *never_absent(void);
 
@@ -34,7 +35,8 @@ int reap(pid_t pid);
 
 /* ---- the driver -------------------------------------------------------- */
 
-enum { FLOOR, WEAN, CLOSEFROM, POSIX_SPAWN, FORK, CLOSE_LOOP, POPEN, GLIB, LIBUV, PEERS };
+enum { FLOOR, WEAN, CLOSEFROM, POSIX_SPAWN, FORK, CLOSE_LOOP, POPEN, SHELL, PLAIN, POPENV,
+       GLIB, LIBUV, PEERS };
 enum { FEW, OPEN1000, OPEN19000, PIPE, PIPE19000, BIG, CASES };
 enum { PASSES = 7 /* at most */, NOTE = 64 };
 

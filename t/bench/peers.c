@@ -160,21 +160,6 @@ static const char *closefrom_absent(void)
 #endif
 }
 
-static int run_popen(const struct job *job)
-{
-	FILE *stream = popen(job->command, "r");
-	int said = 0, status;
-
-	if (!stream)
-		return errno;
-	if (job->pipe)
-		said = getc(stream) != EOF && getc(stream) == EOF ? 0 : EPROTO;
-	status = pclose(stream);
-	if (status == -1)
-		return errno;
-	return status ? EPROTO : said;
-}
-
 static int run_floor(const struct job *job)
 {
 	return run(job, start_vfork);
@@ -208,5 +193,4 @@ const struct peer
 	peer_posix_spawn = {"posix_spawn", "posix_spawn; closes nothing", never_absent,
 	                    run_posix_spawn},
 	peer_closefrom = {"posix_spawn+closefrom", "posix_spawn, addclosefrom_np(3)",
-	                  closefrom_absent, run_closefrom},
-	peer_popen = {"popen", "popen, which goes through sh", never_absent, run_popen};
+	                  closefrom_absent, run_closefrom};

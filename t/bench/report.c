@@ -18,6 +18,9 @@ static const struct bound {
 	{OPEN19000, WEAN, FEW, WEAN, 1.15, 0},
 	{PIPE19000, WEAN, PIPE, WEAN, 1.25, 0},
 	{BIG, WEAN, FEW, WEAN, 1.10, 0},
+	{FEW, POPENV, FEW, POPEN, 0.15, 0},
+	{FEW, PLAIN, FEW, POPEN, 0.20, 0},
+	{FEW, SHELL, FEW, POPEN, 1.02, 0},
 };
 
 static int compare(const void *a, const void *b)

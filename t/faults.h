@@ -1,7 +1,8 @@
 /* faults.h - every call that an operation makes fails once, or from one on, with every
  * errno that it can give: the n-th, n rising until none is left.
  *
- * Each try is a process of its own, since what was refused is remembered.  A fault was
+ * Each try is a process of its own, since what was refused is remembered.  WEAN_SCALE=2
+ * gives every errno, less of it one a call, in turn.  A fault was
  * taken well when the result is what it is without a fault, or an errno that some failed
  * call gave and a stage that this call belongs to; and when nothing is left behind.
  */
@@ -204,13 +205,15 @@ static int can_give(const struct fault_row *r, const long a[6], int error)
 	     : error == ECHILD ? !(a[3] & WNOWAIT) : a[0] == PIDFD_ID;
 }
 
-/* The which-th errno of the call, or its last; how many there are. */
+/* The which-th errno of the call, counted round; how many there are. */
 static int choose(const struct fault_row *r, const long a[6], int *error)
 {
-	int n = 0;
+	int n = 0, at = 0;
 
 	for (const int *e = r->errors; *e; e++)
-		if (can_give(r, a, *e) && n++ <= faults->which)
+		n += can_give(r, a, *e);
+	for (const int *e = r->errors; *e; e++)
+		if (can_give(r, a, *e) && at++ == faults->which % n)
 			*error = *e;
 	return n;
 }
@@ -426,15 +429,17 @@ static inline void faults_make(void)
 }
 
 /* Each errno of the n-th call; 0: there is no such call. */
+/* Every errno with WEAN_SCALE=2 or more, else one, of each call another. */
 static inline int fail_nth(void (*act)(void *), void *arg)
 {
-	int choices = 1;
+	int all = scaled(1) > 1, choices = 1;
 
-	for (faults->which = 0; faults->which < choices; faults->which++) {
+	for (int i = 0; i < choices; i++) {
+		faults->which = all ? i : faults->n + faults->forever;
 		one_try(act, arg);
 		if (faults->calls[faults->side] < faults->n)
 			return 0;
-		if (faults->which == 0)
+		if (all)
 			choices = faults->choices;
 	}
 	return 1;

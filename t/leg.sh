@@ -78,7 +78,7 @@ emulating() {
 	cd "$OLDPWD"
 	ones="\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff"
 	head="\x7fELF\x0$2\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00$3\x00"
-	printf "%s" ":wean:M::$head:$ones:$1:F" >/proc/sys/fs/binfmt_misc/register
+	printf "%s" ":wean:M::$head:$ones:$1:PF" >/proc/sys/fs/binfmt_misc/register
 	shift 3
 	exec unshare -U --map-user=1000 --map-group=1000 "$@"' \
 	sh "$(command -v "qemu-$machine" || command -v "qemu-$machine-static")" \

@@ -132,11 +132,11 @@ highlimit | valgrind)
 	copy_build "matrix/$leg"
 	;;
 aarch64)
-	lacks='default ptrace seccomp native root pidfd exec'
+	lacks='default ptrace seccomp native root exec kernel'
 	cross aarch64-linux-gnu ld-linux-aarch64.so.1
 	;;
 i686)
-	lacks='default ptrace seccomp native root pidfd exec'
+	lacks='default ptrace seccomp native root exec kernel'
 	cross i686-linux-gnu ld-linux.so.2
 	;;
 musl)
@@ -189,6 +189,7 @@ run_some() {
 quick='adopt names open program request spawn stdio'
 every="$quick maps reaped stop threads wait_many"
 pure='cut explain fdmap layout path plan table'
+emulated='close closer communicate reader run utf8'
 
 # shellcheck disable=SC2086 # lists
 case $leg in
@@ -222,13 +223,13 @@ valgrind)
 aarch64)
 	aarch64-linux-gnu-objdump -d src/.libs/clone3.o | grep 'svc.*#0x0'
 	run="emulating aarch64 $run"
-	run_some $every $pure closer close
+	run_some $every $pure $emulated
 	"${SHELL:-sh}" ../tree/t/aarch64-kernel.sh ../kernel-aarch64 \
 		t/test_names t/test_spawn
 	;;
 i686)
 	run="emulating i386 $run"
-	run_some $every $pure closer close
+	run_some $every $pure $emulated
 	;;
 musl) run_some $every $pure close closer counts descriptors failures frugal host scan ;;
 musl-static)

@@ -13,8 +13,7 @@
 /* ---- memory ---- */
 
 struct chunk {
-	struct chunk *next;
-	long long align;
+	_Alignas(8) struct chunk *next; /* what follows is aligned so, too */
 };
 
 void *

@@ -78,7 +78,7 @@ emulating() {
 	cd "$OLDPWD"
 	ones="\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff"
 	head="\x7fELF\x0$2\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00$3\x00"
-	printf "%s" ":wean:M::$head:$ones:$1:F" >/proc/sys/fs/binfmt_misc/register
+	printf "%s" ":wean:M::$head:$ones:$1:PF" >/proc/sys/fs/binfmt_misc/register
 	shift 3
 	exec unshare -U --map-user=1000 --map-group=1000 "$@"' \
 	sh "$(command -v "qemu-$machine" || command -v "qemu-$machine-static")" \
@@ -133,11 +133,11 @@ highlimit | valgrind)
 	copy_build "matrix/$leg"
 	;;
 aarch64)
-	lacks='default ptrace seccomp native root pidfd exec'
+	lacks='default ptrace seccomp native root exec kernel'
 	cross aarch64-linux-gnu ld-linux-aarch64.so.1
 	;;
 i686)
-	lacks='default ptrace seccomp native root pidfd exec'
+	lacks='default ptrace seccomp native root exec kernel'
 	cross i686-linux-gnu ld-linux.so.2
 	;;
 musl)
@@ -226,13 +226,13 @@ valgrind)
 aarch64)
 	aarch64-linux-gnu-objdump -d src/.libs/clone3.o | grep 'svc.*#0x0'
 	run="emulating aarch64 $run"
-	run_some $every $pure closer close
+	run_some $every $pure $output close closer
 	"${SHELL:-sh}" ../tree/t/aarch64-kernel.sh ../kernel-aarch64 \
 		t/test_names t/test_spawn
 	;;
 i686)
 	run="emulating i386 $run"
-	run_some $every $pure closer close
+	run_some $every $pure $output close closer
 	;;
 musl) run_some $whole counts descriptors failures frugal host scan ;;
 musl-static)

@@ -12,6 +12,7 @@
 #include <ftw.h>
 #include <grp.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/time.h>
 #include <sys/utsname.h>
@@ -151,6 +152,18 @@ static inline int kernel_has(int major, int minor)
 	uname(&u);
 	sscanf(u.release, "%d.%d", &x, &y);
 	return x > major || (x == major && y >= minor);
+}
+
+/* Whether a pidfd tells the status of a child that another reaped.  An emulator has the
+   kernel's version, and not all that the kernel has. */
+static inline int kernel_keeps_statuses(void)
+{
+	uint64_t info[8] = { 0 };
+	int fd = (int)syscall(434 /* pidfd_open */, getpid(), 0);
+	int known = ioctl(fd, _IOWR(0xff, 11, info), info) == 0;
+
+	close(fd);
+	return kernel_has(6, 15) && known;
 }
 
 /* ---- starting ---- */

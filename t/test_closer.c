@@ -3,6 +3,7 @@
 #include "closer_gate.h"
 
 static const int rungs[] = { CLOSE_RANGE, CLOSE_PROCFS, CLOSE_SCAN };
+enum { SCAN = COUNT(rungs) - 1 };
 
 static int is_open(int fd)
 {
@@ -245,30 +246,38 @@ START_TEST(a_table_that_is_full_is_emptied)
 }
 END_TEST
 
+static void add_rungs(TCase *t, int from, int to)
+{
+	tcase_add_loop_test(t,
+	        numbers_near_round_ones_and_at_the_limit_are_closed_like_any_other, from, to);
+	tcase_add_loop_test(t, a_number_above_a_lowered_limit_is_closed, from, to);
+	tcase_add_loop_test(t, kept_numbers_need_not_be_open, from, to);
+	tcase_add_loop_test(t, two_hundred_of_ten_thousand_are_kept, from, to);
+}
+
 static Suite *closer_suite(void)
 {
 	Suite *s = suite_create("closer");
 	TCase *all = tcase_create("all rungs"), *listing = tcase_create("listing");
-	TCase *ranges = tcase_create("ranges");
+	TCase *ranges = tcase_create("ranges"), *scan = case_that_needs(s, "table kernel");
 
 	tcase_set_tags(all, "table");
 	tcase_set_tags(listing, "table");
 	tcase_set_timeout(all, 30);
 	tcase_set_timeout(ranges, 30);
-	tcase_add_loop_test(ranges, each_range_loses_all_but_what_is_kept, 0, COUNT(rungs));
-	tcase_add_loop_test(all,
-	        numbers_near_round_ones_and_at_the_limit_are_closed_like_any_other, 0, COUNT(rungs));
-	tcase_add_loop_test(all, a_number_above_a_lowered_limit_is_closed, 0, COUNT(rungs));
-	tcase_add_loop_test(all, kept_numbers_need_not_be_open, 0, COUNT(rungs));
-	tcase_add_loop_test(all, two_hundred_of_ten_thousand_are_kept, 0, COUNT(rungs));
+	tcase_set_timeout(scan, 30);
+	tcase_add_loop_test(ranges, each_range_loses_all_but_what_is_kept, 0, SCAN);
+	add_rungs(all, 0, SCAN);
 	tcase_add_test(all, where_nothing_is_to_be_closed_nothing_is_called);
 	tcase_add_loop_test(listing, each_refusal_of_close_range_leads_to_the_listing, 0,
 	                    COUNT(refusals));
 	tcase_add_test(listing, any_other_error_is_told);
-	tcase_add_test(listing, a_listing_that_cannot_be_trusted_is_not_nothing_open);
 	tcase_add_test(listing, what_appears_while_closing_is_closed_too);
 	tcase_add_test(listing, nineteen_thousand_are_closed_by_as_many_calls);
 	tcase_add_test(listing, a_table_that_is_full_is_emptied);
+	tcase_add_loop_test(scan, each_range_loses_all_but_what_is_kept, SCAN, COUNT(rungs));
+	add_rungs(scan, SCAN, COUNT(rungs));
+	tcase_add_test(scan, a_listing_that_cannot_be_trusted_is_not_nothing_open);
 	suite_add_tcase(s, ranges);
 	suite_add_tcase(s, all);
 	suite_add_tcase(s, listing);

@@ -746,9 +746,7 @@ static void add_rest(TCase *t)
 	tcase_add_loop_test(t, a_timeout_sends_no_signal_and_closes_nothing, 0, 2);
 	tcase_add_loop_test(
 		t, a_child_that_lives_on_without_outputs_is_waited_for_until_the_limit, 0, 2);
-	tcase_add_loop_test(t, a_grandchild_with_the_pipes_is_not_waited_for, 0, 8);
 	tcase_add_loop_test(t, who_lingers_without_end_reads_to_the_end, 0, 2);
-	tcase_add_loop_test(t, who_lingers_without_end_still_has_a_limit, 0, 2);
 	tcase_add_test(t, ends_without_a_process_are_fed_and_read);
 	tcase_add_loop_test(t, the_flags_of_an_end_are_put_back, 0, 2);
 	tcase_add_loop_test(t, a_nonblocking_end_stays_so, 0, 2);
@@ -769,6 +767,10 @@ static Suite *communicate_suite(void)
 	t = case_that_needs(s, "table");
 	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, descriptors_above_1024_are_as_good, 0, 2);
+	t = case_that_needs(s, "kernel");
+	tcase_set_timeout(t, 30);
+	tcase_add_loop_test(t, a_grandchild_with_the_pipes_is_not_waited_for, 0, 8);
+	tcase_add_loop_test(t, who_lingers_without_end_still_has_a_limit, 0, 2);
 	t = case_that_needs(s, "native");
 	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, a_cap_bounds_the_memory, 0, 2);

@@ -288,7 +288,7 @@ static Suite *explain_suite(void)
 	tcase_add_test(t, a_request_without_argv_is_explained);
 	suite_add_tcase(s, t);
 
-	t = case_that_needs(s, "pidfd");
+	t = case_that_needs(s, "pidfd default"); /* a fork makes a pipe before */
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_test(t, a_shortage_of_descriptors_is_named);
 	return s;

@@ -161,7 +161,8 @@ static void add(struct map *m, int kind, int target, int source)
 
 static const unsigned long long ways[] = { 0, WEAN_NO_SHARED_MEMORY, WEAN_INHERIT_ALL };
 
-/* Half of them each way: t/test_table.c has all of them for each kind of table. */
+/* Half of them each way, or of a part of them: t/test_table.c has all of them for each
+   kind of table. */
 START_TEST(all_maps_of_four_onto_four)
 {
 	enum { FIRST = 4, ALL = 5 * 5 * 5 * 5 };

@@ -398,7 +398,7 @@ START_TEST(a_host_that_ignores_sigchld_stops_all_the_same)
 		ck_assert_int_eq(status.code, 255);
 	else
 		assert_signaled(&status, SIGTERM);
-	if (kernel_has(6, 15) && child.pidfd >= 0)
+	if (kernel_keeps_statuses() && child.pidfd >= 0)
 		ck_assert_int_eq(status.kind, WEAN_SIGNALED);
 	wean_release(&child);
 }
@@ -451,16 +451,20 @@ static void add_all(TCase *t)
 	tcase_add_loop_test(t, who_is_stopped_is_woken_to_end, 0, KINDS);
 	tcase_add_loop_test(t, who_is_over_already_gives_its_status_at_once, 0, KINDS);
 	tcase_add_test(t, a_struct_without_a_child_cannot_be_stopped);
+	tcase_add_test(t, who_joined_a_group_does_not_take_it_along);
+	tcase_add_test(t, who_joined_a_group_ends_with_its_leader);
+	tcase_add_loop_test(t, threads_that_wait_get_the_status_too, 0, KINDS);
+	tcase_add_loop_test(t, a_host_that_ignores_sigchld_stops_all_the_same, 0, KINDS);
+}
+
+static void add_orphans(TCase *t)
+{
 	tcase_add_loop_test(t, the_group_ends_with_its_leader, 0, 4);
 	tcase_add_loop_test(t, a_group_that_ignores_sigterm_is_killed_after_the_grace, 0,
 	                    4);
 	tcase_add_loop_test(t, what_a_leader_left_behind_is_ended, 0, 8);
 	tcase_add_loop_test(t, a_grandchild_in_a_session_of_its_own_survives, 0, 2);
 	tcase_add_loop_test(t, who_leads_no_group_ends_alone, 0, 4);
-	tcase_add_test(t, who_joined_a_group_does_not_take_it_along);
-	tcase_add_test(t, who_joined_a_group_ends_with_its_leader);
-	tcase_add_loop_test(t, threads_that_wait_get_the_status_too, 0, KINDS);
-	tcase_add_loop_test(t, a_host_that_ignores_sigchld_stops_all_the_same, 0, KINDS);
 }
 
 static Suite *stop_suite(void)
@@ -474,11 +478,16 @@ static Suite *stop_suite(void)
 	suite_add_tcase(s, t);
 
 	/* A group whose number is given up is reached by a pidfd alone. */
-	t = case_that_needs(s, "pidfd");
+	t = case_that_needs(s, "pidfd kernel");
 	tcase_set_timeout(t, 20);
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_loop_test(t, what_a_leader_left_behind_is_ended, 8, 12);
 	tcase_add_test(t, what_a_leader_leaves_behind_has_the_rest_of_the_grace);
+
+	t = case_that_needs(s, "kernel");
+	tcase_set_timeout(t, 20);
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
+	add_orphans(t);
 
 	t = case_that_needs(s, "root");
 	tcase_set_timeout(t, 20);

@@ -129,7 +129,7 @@ user)
 	;;
 programs) copy_build "matrix/$leg" ;;
 highlimit | valgrind)
-	lacks='default ptrace seccomp native pidfd table exec'
+	lacks='default ptrace seccomp native pidfd table exec signals'
 	copy_build "matrix/$leg"
 	;;
 aarch64)

@@ -59,6 +59,16 @@ static inline char *at(const char *name)
 	return path;
 }
 
+/* kid by a path that is one plain word to a shell. */
+static inline char *kid_word(void)
+{
+	char *path = at("kid");
+
+	ck_assert(symlink(kid(), path) == 0 || errno == EEXIST);
+	errno = BASELINE_ERRNO;
+	return path;
+}
+
 static inline char *make_dir(const char *name)
 {
 	char *path = at(name);

@@ -483,6 +483,8 @@ static Suite *cmd_suite(void)
 	tcase_add_test(given, a_cleared_environment_has_what_is_set_afterwards);
 	tcase_add_test(given, the_directory_is_the_last_that_was_given);
 	tcase_add_test(given, descriptors_are_entries_in_their_order);
+	given = case_that_needs(s, "table");
+	tcase_add_unchecked_fixture(given, scratch_make, scratch_remove);
 	tcase_add_test(given, limits_are_set);
 	tcase_add_test(members, members_are_set_with_their_flags);
 	tcase_add_test(members, a_group_is_joined_by_its_number);

@@ -48,7 +48,7 @@ START_TEST(both_ways_it_may_be_a_command_text)
 {
 	char text[PATH_MAX + 50];
 
-	snprintf(text, sizeof text, "%s echo plain words", kid());
+	snprintf(text, sizeof text, "%s echo plain words", kid_word());
 	FILE *f = wean_popen(text, "r");
 	ck_assert_str_eq(read_stream(f), "plain words\n");
 	ck_assert_int_eq(close_it(f), 0);
@@ -346,7 +346,7 @@ START_TEST(a_stream_costs_few_calls_however_many_are_open)
 	struct count c;
 
 	NEED_DESCRIPTORS(2100);
-	snprintf(text, sizeof text, "%s exit 0", kid());
+	snprintf(text, sizeof text, "%s exit 0", kid_word());
 	fill_descriptors(&fill, costs[_i].open + 1);
 	int error = count_calls(&c, counted, costs[_i].is_text ? text : NULL);
 	release_descriptors(&fill);
@@ -390,6 +390,7 @@ static Suite *popen_suite(void)
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_test(t, what_the_caller_has_not_flushed_comes_once);
 	t = case_that_needs(s, "default ptrace");
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_loop_test(t, a_stream_costs_few_calls_however_many_are_open, 0, COUNT(costs));
 	t = case_that_needs(s, "native"); /* libc's allocator; cores */
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);

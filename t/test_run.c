@@ -674,12 +674,14 @@ static Suite *run_tests(void)
 	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, a_handler_stops_the_child_where_that_was_asked_for, 0, 2);
 	tcase_add_test(t, a_handler_is_no_reason_to_stop_otherwise);
-	tcase_add_loop_test(t, what_the_rest_of_a_group_writes_during_the_grace_is_read, 0, 2);
 	t = case_that_needs(s, "kernel");
 	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(
 		t, a_grandchild_with_the_pipes_is_no_reason_to_wait_for_the_limit, 0, 2);
 	tcase_add_loop_test(t, a_limit_holds_when_a_grandchild_has_the_pipes, 0, 4);
+	t = case_that_needs(s, "kernel pidfd signals");
+	tcase_set_timeout(t, 30);
+	tcase_add_loop_test(t, what_the_rest_of_a_group_writes_during_the_grace_is_read, 0, 2);
 	t = case_that_needs(s, "native");
 	tcase_add_test(t, without_memory_for_the_output_the_child_is_stopped);
 	tcase_add_test(t, an_end_that_is_not_open_is_told);

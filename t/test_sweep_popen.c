@@ -205,7 +205,7 @@ static void prepare(void)
 	                 (char[]){ "exit" }, (char[]){ "3" }, NULL };
 	for (size_t i = 0; i < COUNT(argv); i++)
 		argv_of_kid[i] = argv[i] ? for_good(strdup(argv[i])) : NULL;
-	snprintf(text, sizeof text, "%s report %s --then exit 3", kid(), mark);
+	snprintf(text, sizeof text, "%s report %s --then exit 3", kid_word(), mark);
 	setenv("PWD", "/missing", 1);
 	signal(SIGPIPE, SIG_IGN); /* where there is no memfd */
 	int null = open("/dev/null", O_WRONLY); /* for what the shell says */

@@ -32,7 +32,7 @@ START_TEST(the_status_is_that_of_wait)
 	char text[PATH_MAX + 50];
 	struct baseline b;
 
-	snprintf(text, sizeof text, "%s exit 3", kid());
+	snprintf(text, sizeof text, "%s exit 3", kid_word());
 	baseline_take(&b);
 	ck_assert_int_eq(call("exit 3"), exited(3));
 	ck_assert_int_eq(call("kill -9 $$"), 9);

@@ -22,8 +22,8 @@
  *   table     descriptors and their limit are the program's alone: valgrind keeps some at
  *             the hard limit, and lets none change that
  *   signals   a handler that runs when its signal comes, not when libc is called next
- *   kernel    a real one: qemu-user lets no process adopt orphans, and answers pselect(2)
- *             by a copy of the sets
+ *   kernel    a real one: qemu-user lets no process adopt orphans, answers pselect(2) by a
+ *             copy of the sets, and keeps the last signal and some limits to itself
  *   root      ids, mounts, namespaces, cgroups
  * What is not left out and can't run says so with SKIP().
  */

@@ -170,7 +170,7 @@ static inline int kernel_keeps_statuses(void)
 {
 	uint64_t info[8] = { 0 };
 	int fd = (int)syscall(434 /* pidfd_open */, getpid(), 0);
-	int known = ioctl(fd, _IOWR(0xff, 11, info), info) == 0;
+	int known = syscall(SYS_ioctl, fd, _IOWR(0xff, 11, info), info) == 0;
 
 	close(fd);
 	return kernel_has(6, 15) && known;

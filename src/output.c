@@ -33,7 +33,7 @@ resize(struct output *o, size_t size)
 	errno = saved;
 	if (!text)
 		return ENOMEM;
-	if (size > HUGE)
+	if (size > HUGE && size > o->stream->size) /* not when it is cut to its end */
 		wean_sys_want_huge_pages(text, size);
 	*o->text = text;
 	o->stream->size = size;

@@ -2,9 +2,11 @@
  * errno that it can give: the n-th, n rising until none is left.
  *
  * Each try is a process of its own, since what was refused is remembered.  WEAN_SCALE=2
- * gives every errno, less of it one a call, in turn.  A fault was
- * taken well when the result is what it is without a fault, or an errno that some failed
- * call gave and a stage that this call belongs to; and when nothing is left behind.
+ * gives every errno, less of it one a call, in turn.
+ *
+ * A fault was taken well when the result is what it is without a fault, or an errno that
+ * some failed call gave and a stage that this call belongs to; and when nothing is left
+ * behind.
  */
 #ifndef FAULTS_H
 #define FAULTS_H

@@ -5,7 +5,7 @@
 #include <wean.h>
 
 /* Starts it, by /bin/sh where it needs one, or always.  0 or an errno; errno itself may
-   change. */
+   change.  Without memory the child is left as it was. */
 int wean_command_start(struct wean_child *child, const char *text,
                        const struct wean_options *options, int by_shell);
 

@@ -260,7 +260,7 @@ run(const struct request *q)
 	static const struct wean_options none;
 	int saved = errno, error;
 	struct wean_status status;
-	struct wean_child child;
+	struct wean_child child = { 0 }; /* nothing, until it is started */
 
 	wean_streams_reap();
 	error = start(&child, q, &none);

@@ -177,7 +177,7 @@ valgrind | aarch64 | i686 | asan | tsan) # a test that takes a second takes seve
 esac
 make=${MAKE:-make}
 [ $leg != musl-static ] || make="$make LDFLAGS=-all-static"
-run="$make -j$jobs check"
+run="$make -j$((2 * jobs)) check" # most tests wait for something
 $make -j"$jobs" all
 
 # The programs NAME..., which alone are built, and what else $also says.

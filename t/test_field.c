@@ -172,7 +172,7 @@ static int enter_empty_root(void)
 	         kid());
 	make_dir("root");
 	copy_program(tiny, "root/tiny", 0755);
-	copy_kid("root/dynamic", 0755);
+	copy_program("/proc/self/exe", "root/dynamic", 0755);
 	return !chroot(at("root")) && !chdir("/");
 }
 

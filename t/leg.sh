@@ -218,7 +218,7 @@ valgrind)
 	under="valgrind -q --error-exitcode=99 --num-callers=30 --leak-check=full"
 	under="$under --show-leak-kinds=definite --errors-for-leak-kinds=none"
 	run="$run LOG_COMPILER='$under'"
-	eval "$run" TESTS="'$(printf 't/test_%s ' $quick $pure $output maps)'"
+	eval "$run" TESTS="'$(printf 't/test_%s ' $quick $pure $output maps stop wait_many)'"
 	if found_by_valgrind; then
 		exit 1
 	fi

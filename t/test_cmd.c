@@ -199,7 +199,7 @@ START_TEST(members_are_set_with_their_flags)
 	int dir = open("/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	OK(wean_cmd_set(cmd, "umask", 027));
-	OK(wean_cmd_set(cmd, "nice", 7));
+	OK(wean_cmd_set(cmd, "nice", 19));
 	OK(wean_cmd_set(cmd, "sigmask", (long long)(WEAN_SIG(SIGUSR1) | WEAN_SIG(64))));
 	OK(wean_cmd_set(cmd, "sigignore", WEAN_SIG(SIGUSR2)));
 	OK(wean_cmd_set(cmd, "sigdefault", WEAN_SIG(SIGHUP)));
@@ -212,7 +212,7 @@ START_TEST(members_are_set_with_their_flags)
 	signal(SIGHUP, SIG_IGN);
 	struct report *r = report_of(cmd, path);
 	ck_assert_uint_eq(report_mask(r, "umask"), 027);
-	ck_assert_int_eq(report_number(r, "nice"), 7);
+	ck_assert_int_eq(report_number(r, "nice"), 19);
 	ck_assert_uint_eq(report_mask(r, "sigblk"), WEAN_SIG(SIGUSR1) | WEAN_SIG(64));
 	ck_assert_uint_eq(report_mask(r, "sigign") & (WEAN_SIG(SIGUSR2) | WEAN_SIG(SIGHUP)),
 	                  WEAN_SIG(SIGUSR2));

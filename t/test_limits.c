@@ -57,10 +57,13 @@ END_TEST
 
 /* ---- nice ---- */
 
-/* The rest of the test runs at this nice value. */
-static void be_nice(int nice)
+/* The rest of the test runs at this nice value: 5, or what a user may not lower. */
+static int be_nice(void)
 {
+	int now = getpriority(PRIO_PROCESS, 0), nice = now > 5 ? now : 5;
+
 	ck_assert_int_eq(setpriority(PRIO_PROCESS, 0, nice), 0);
+	return nice;
 }
 
 static void reports_nice(const struct wean_options *opt, int nice)
@@ -73,12 +76,11 @@ static void reports_nice(const struct wean_options *opt, int nice)
 
 START_TEST(the_nice_value_is_absolute_else_the_callers)
 {
-	const int values[] = { 19, 7, 5, 0, -1, -20 };
+	int nice = be_nice(), least = geteuid() == 0 ? -20 : nice;
+	const int values[] = { 19, nice, 0, -1, -20 };
 	struct wean_options opt = { .flags = WEAN_SET_NICE | way(_i) };
-	int least = geteuid() == 0 ? -20 : 5;
 
-	be_nice(5);
-	reports_nice(&(struct wean_options){ .flags = way(_i) }, 5);
+	reports_nice(&(struct wean_options){ .flags = way(_i) }, nice);
 	for (size_t i = 0; i < COUNT(values) && values[i] >= least; i++) {
 		opt.nice = values[i];
 		reports_nice(&opt, values[i]);
@@ -90,9 +92,9 @@ START_TEST(a_nice_value_that_a_user_may_not_set_is_told)
 {
 	const struct rlimit none = { 0, 0 };
 	struct wean_options opt = { .flags = WEAN_SET_NICE | way(_i) };
-	const int values[] = { -20, -1, 0, 4 };
+	int nice = be_nice();
+	const int values[] = { -20, -1, 0, nice - 1 };
 
-	be_nice(5);
 	setrlimit(RLIMIT_NICE, &none);
 	become_nobody();
 	for (size_t i = 0; i < COUNT(values); i++) {
@@ -100,9 +102,9 @@ START_TEST(a_nice_value_that_a_user_may_not_set_is_told)
 		refused_saying(&opt, (struct refusal){ EACCES, WEAN_STAGE_NICE, -1 },
 		               "cannot set the nice value: Permission denied");
 	}
-	opt.nice = 6;
+	opt.nice = 19;
 	opt.file = at("kid");
-	reports_nice(&opt, 6);
+	reports_nice(&opt, 19);
 }
 END_TEST
 

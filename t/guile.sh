@@ -1,6 +1,6 @@
 #!/bin/sh
-# (wean popen) of examples/guile does what Guile's manual says of (ice-9 popen), and a call
-# makes no useless close.
+# (wean popen) of examples/guile does what Guile's manual says of (ice-9 popen), and a
+# call makes no useless close.
 #
 #   guile.sh            the tests
 #   guile.sh measure    what both take; the library is built already
@@ -37,7 +37,7 @@ esac
 # Guile's headers are its own business.
 guile_flags=$("$PKG_CONFIG" --cflags --libs guile-3.0 | sed 's/-I/-isystem /g')
 # shellcheck disable=SC2086 # lists
-"$CC" -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -g -O2 -shared -fPIC \
+$CC -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -g -O2 -shared -fPIC \
 	-o "$tmp/guile-wean.so" "$examples/popen.c" -I"$srcdir/include" $guile_flags \
 	-L"$libs" -lwean || die 'popen.c does not compile'
 
@@ -60,7 +60,8 @@ cd "$tmp/scratch" || exit 99
 
 # run NAME [ARGUMENT]: one that hangs is one that fails
 run() {
-	${tracer-} timeout 300 guile -L "$examples" -C "$tmp" -c "(load-from-path \"$1\")" "${2-}"
+	${tracer-} timeout 300 guile -L "$examples" -C "$tmp" \
+		-c "(load-from-path \"$1\")" "${2-}"
 }
 
 if [ "${1-}" = measure ]; then
@@ -72,6 +73,7 @@ fi
 
 # ---- what is promised ----------------------------------------------------------
 
+: "${WEAN_KID:?}"
 run test 2>stderr || {
 	cat stderr
 	die 'test.scm'

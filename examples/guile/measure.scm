@@ -1,7 +1,7 @@
 ;;; measure.scm - (ice-9 popen) and (wean popen) side by side.
 ;;;
-;;;    measure.scm time       what a call and a line take, for a reader; `make bench-guile`
-;;;    measure.scm trace      a call each, between marks, for one who counts system calls
+;;;    measure.scm time     what a call and a line take; `make bench-guile`
+;;;    measure.scm trace    a call each, between marks, for one who counts system calls
 
 (use-modules (ice-9 rdelim) (srfi srfi-1))
 

@@ -1,12 +1,14 @@
 /* popen.c - what the module (wean popen) has in C.
  *
- *    $ cc -shared -fPIC -o guile-wean.so popen.c $(pkg-config --cflags --libs guile-3.0 wean)
+ *    $ cc -shared -fPIC -o guile-wean.so popen.c \
+ *          $(pkg-config --cflags --libs guile-3.0 wean)
  *    $ GUILE_EXTENSIONS_PATH=. guile -L .
  *    scheme@(guile-user)> (use-modules (wean popen))
  *
- * In C, because a thread that is in a foreign function still counts as one that runs Scheme:
- * the collector stops it by a signal, which wean_spawn() keeps blocked until the program is
- * executed.  Here the thread has left Guile meanwhile, and no collection waits for it.
+ * In C, because a thread in a foreign function still counts as one that runs Scheme: the
+ * collector stops it by a signal, which wean_spawn() keeps blocked until the program is
+ * executed, and ends the process when that takes long.  Here the thread has left Guile
+ * meanwhile, and no collection waits for it.
  */
 #include <errno.h>
 #include <libguile.h>
@@ -52,9 +54,9 @@ static SCM child_is_over(SCM child)
 
 enum { NAP_US = 10000 };
 
-/* Until the child is over, which it then says, or somebody has something for this thread
-   to do, or for a while where there is no pidfd.  Other threads and the collector go on.  It
-   is fd_set that ends at 1,024, not select(2). */
+/* Until the child is over, which it then says, or there is something else for this thread
+   to do, or for a while where there is no pidfd.  Other threads and the collector go on.
+   It is fd_set that ends at 1,024, not select(2). */
 static int pause_for(int pidfd)
 {
 	enum { BITS = 8 * sizeof(unsigned long) };
@@ -87,9 +89,10 @@ static SCM end_child(SCM child)
 	if (!error)
 		wean_release(c);
 	scm_remember_upto_here_1(child);
-	if (error || s.kind == WEAN_UNKNOWN)
-		scm_syserror_msg("close-pipe", "~A", scm_list_1(scm_strerror(scm_from_int(ECHILD))),
-		                 ECHILD);
+	if (error || s.kind == WEAN_UNKNOWN) {
+		errno = ECHILD;
+		scm_syserror("close-pipe");
+	}
 	return scm_from_int(s.kind == WEAN_EXITED ? s.value << 8
 	                                          : s.value | (s.core ? 0x80 : 0));
 }
@@ -145,9 +148,11 @@ static SCM to_port(int *end, const char *mode, const char *name)
 	int fd = *end;
 	char text[8];
 
+	if (fd < 0)
+		return SCM_BOOL_F;
 	*end = -1;
 	strcpy(text, mode); /* libguile asks for a char * */
-	return fd < 0 ? SCM_BOOL_F : scm_fdes_to_port(fd, text, scm_from_utf8_string(name));
+	return scm_fdes_to_port(fd, text, scm_from_utf8_string(name));
 }
 
 /* ---- one program ----------------------------------------------------------- */

@@ -40,11 +40,14 @@
         (guardian child))
       (reap))))
 
-(add-hook! after-gc-hook
-  (lambda ()
-    ;; A weak table lets go of a value when it is used, not when the key is collected.
-    (hashq-ref pipes #f)
-    (reap)))
+;;; A weak table lets go of a value when it is used, not when the key is collected.
+(define (tidy)
+  (hashq-ref pipes #f)
+  (reap))
+
+;;; And at each start: the hook waits for the thread that collected, and where that is the
+;;; one of the finalizers it waits long.
+(add-hook! after-gc-hook tidy)
 
 ;;; Guarded before the start: whatever a handler throws, it is not lost.
 (define (new-child)
@@ -77,6 +80,7 @@ OPEN_READ, to read what it writes, OPEN_WRITE, to write what it reads, or OPEN_B
         (writes? (member mode (list OPEN_WRITE OPEN_BOTH))))
     (unless (or reads? writes?)
       (scm-error 'out-of-range "open-pipe*" "Not a mode: ~S" (list mode) (list mode)))
+    (tidy)
     (let* ((child (new-child))
            (ends (start-child! child (cons program arguments) reads? writes?))
            (from (car ends))

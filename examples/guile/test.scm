@@ -263,9 +263,13 @@
         (status:term-sig (status-of "kill" (number->string SIGTERM)))
         (status:exit-val (close-pipe (open-input-pipe "./missing 2>/dev/null")))))
 
+;;; It runs on for a while when its pipe was closed.
+(define (open-patient)
+  (open-kid OPEN_WRITE "cat" "--then" "sleep" "30" "--then" "exit" "7"))
+
 (test-equal "a child that runs on is waited for"
   7
-  (status:exit-val (status-of "sleep" "60" "--then" "exit" "7")))
+  (status:exit-val (close-pipe (open-patient))))
 
 (test-equal "a pipe is closed once, and nothing else is"
   '(misc-error misc-error misc-error)
@@ -444,10 +448,31 @@
       (let* ((file (open-file "open" "w"))
              (taken (map (lambda (_) (dup->fdes file))
                          (iota (- most (descriptors) 20))))
-             (status (status-of "sleep" "60" "--then" "exit" "7")))
+             (status (close-pipe (open-patient))))
         (for-each close-fdes taken)
         (setrlimit 'nofile soft hard)
         (status:exit-val status)))))
+
+;;; Takes what is left: numbers.
+(define (take-all file)
+  (let loop ((taken '()))
+    (match (catch 'system-error (lambda () (dup->fdes file)) (const #f))
+      (#f taken)
+      (number (loop (cons number taken))))))
+
+(test-equal "or looked for, where none is left to tell of its end"
+  '(1 7)
+  (receive (soft hard) (getrlimit 'nofile)
+    (setrlimit 'nofile 100 hard)
+    (let* ((file (open-file "open" "w"))
+           (taken (take-all file)))
+      (for-each close-fdes (take taken 2))
+      (let* ((port (open-patient))
+             (left (take-all file))
+             (status (close-pipe port)))
+        (for-each close-fdes (append left (drop taken 2)))
+        (setrlimit 'nofile soft hard)
+        (list (length left) (status:exit-val status))))))
 
 ;;; Pipelines.
 

@@ -264,7 +264,7 @@ START_TEST(a_forked_copy_of_the_host_neither_hangs_nor_invents_a_status)
 }
 END_TEST
 
-START_TEST(poll_finds_the_pidfd_readable_once_the_child_is_over)
+START_TEST(poll_finds_the_pidfd_readable_from_the_end_of_the_child_on)
 {
 	struct wean_child child;
 	struct wean_status s;
@@ -277,6 +277,8 @@ START_TEST(poll_finds_the_pidfd_readable_once_the_child_is_over)
 	ck_assert(p.revents & POLLIN);
 	ck_assert_int_eq(wean_wait(&child, 0, &s), 0);
 	assert_exited(&s, 4);
+	ck_assert_int_eq(poll(&p, 1, 0), 1);
+	ck_assert(p.revents & POLLIN);
 	wean_release(&child);
 }
 END_TEST
@@ -301,7 +303,7 @@ static Suite *wait_suite(void)
 	tcase_add_loop_test(t, a_handler_that_interrupts_changes_nothing, 0, 2);
 	tcase_add_test(t, a_pidfd_that_was_closed_but_left_in_the_struct_is_told);
 	tcase_add_test(t, a_forked_copy_of_the_host_neither_hangs_nor_invents_a_status);
-	tcase_add_test(t, poll_finds_the_pidfd_readable_once_the_child_is_over);
+	tcase_add_test(t, poll_finds_the_pidfd_readable_from_the_end_of_the_child_on);
 	suite_add_tcase(s, t);
 	return s;
 }

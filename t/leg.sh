@@ -173,11 +173,13 @@ case $leg in
 valgrind | aarch64 | i686 | asan | tsan) # a test that takes a second takes several
 	CK_TIMEOUT_MULTIPLIER=10
 	export CK_TIMEOUT_MULTIPLIER
+	tests=$jobs
 	;;
+*) tests=$((2 * jobs)) ;; # most wait for something
 esac
 make=${MAKE:-make}
 [ $leg != musl-static ] || make="$make LDFLAGS=-all-static"
-run="$make -j$((2 * jobs)) check" # most tests wait for something
+run="$make -j$tests check"
 $make -j"$jobs" all
 
 # The programs NAME..., which alone are built, and what else $also says.

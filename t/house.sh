@@ -42,7 +42,7 @@ request:
 # its .c.
 unnamed=0
 for file in src/*.[ch] include/*.h t/*.[ch] t/*.sh t/*.lua t/highlimit t/bench/*.[ch] \
-	examples/c/*.c examples/lua/*.c man/*.[137]; do
+	examples/c/*.c examples/ffi/* examples/lua/*.c man/*.[137]; do
 	tr -s ' \t\\' '\n' <Makefile.am | grep -qx -e "$file" -e "${file%.c}" && continue
 	echo "FAILED: $file is not in Makefile.am"
 	unnamed=$((unnamed + 1))

@@ -159,6 +159,8 @@ if [ -f $shared ]; then
 		"$($READELF -lW $shared | awk '$1 == "GNU_STACK" { print $7 }')"
 	same 'relocations in the text of the shared library' '' \
 		"$($READELF -dW $shared | grep -o TEXTREL)"
+	same 'whether the shared library stays when a plugin goes' 'NODELETE' \
+		"$($READELF -dW $shared | grep -o NODELETE)"
 fi
 
 for object in $(words "$objects" | grep '/clone3\.o$'); do

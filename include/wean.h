@@ -218,7 +218,7 @@ struct wean_status {
 	int value;     /* the exit value or the signal's number */
 	int core;      /* 1: a core was dumped */
 	int code;      /* as the shell's $?: value, 128 + signal, 255 when unknown; 0
-	                  is success and nothing else is */
+	                  is success and nothing else is, but where kind is 0 */
 	long long user_us, system_us; /* processor time in microseconds */
 	long long maxrss_kb;          /* largest resident size in KiB */
 	long long reserved[3];

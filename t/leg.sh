@@ -209,7 +209,8 @@ user)
 		as='setpriv --reuid=nobody --regid=nogroup --clear-groups'
 	fi
 	status=0
-	$as $run abs_builddir="$PWD" TESTS="$(all_but '\(sweep\|denied\).*' "$@")" || status=$?
+	PYTHON=python3 $as $run abs_builddir="$PWD" \
+		TESTS="$(all_but '\(sweep\|denied\).*' "$@") t/python.sh" || status=$?
 	cp t/*.log t/*.trs "$logs"
 	exit $status
 	;;

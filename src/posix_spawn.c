@@ -10,6 +10,12 @@
 #include "closer.h"
 #include "launch_steps.h"
 
+#ifdef __GLIBC_PREREQ
+# if __GLIBC_PREREQ(2, 34)
+#  define HAVE_ADDCLOSEFROM 1
+# endif
+#endif
+
 #ifdef HAVE_ADDCLOSEFROM
 
 struct actions {
@@ -126,7 +132,7 @@ try_programs(struct actions *a, const struct plan *p)
 }
 
 static int
-start(const struct plan *p)
+start_program(const struct plan *p)
 {
 	struct actions a = { .error = 0 };
 	int pid;
@@ -166,7 +172,7 @@ wean_posix_spawn(struct launch *l)
 	int saved = errno, pid = -ENOTSUP;
 
 	if (can_do(l->plan)) {
-		pid = start(l->plan);
+		pid = start_program(l->plan);
 		l->report->closed = CLOSE_FROM;
 		errno = saved;
 	}

@@ -42,7 +42,7 @@ resize(struct output *o, size_t size)
 
 /* For a read and a 0 behind it.  With a cap it never grows beyond that and a read. */
 static int
-make_room(struct output *o)
+make_space(struct output *o)
 {
 	const size_t least = READ_AT_LEAST + 1;
 	size_t size = o->stream->size, most;
@@ -73,7 +73,7 @@ keep(struct output *o, size_t got)
 static int
 read_to_keep(struct output *o)
 {
-	int got, error = make_room(o);
+	int got, error = make_space(o);
 
 	if (error)
 		return error;
@@ -93,7 +93,7 @@ read_to_keep(struct output *o)
 
 /* As far as it is there: also what a callback that ended the last call has left. */
 static int
-hand_over(struct output *o)
+hand_on(struct output *o)
 {
 	const char *data;
 	size_t len;
@@ -121,7 +121,7 @@ read_to_hand_over(struct output *o)
 		return -got;
 	if (got == 0)
 		wean_output_close(o);
-	return hand_over(o);
+	return hand_on(o);
 }
 
 /* ---- either ---- */
@@ -140,9 +140,9 @@ wean_output_begin(struct output *o)
 
 	if (is_open && o->hand && !o->stream->reader)
 		error = wean_reader_new(&o->stream->reader, *o->fd, 0);
-	else if (is_open && !o->hand && !*o->text && (error = make_room(o)) == 0)
+	else if (is_open && !o->hand && !*o->text && (error = make_space(o)) == 0)
 		keep(o, 0);
-	return error ? error : hand_over(o);
+	return error ? error : hand_on(o);
 }
 
 int
@@ -150,11 +150,11 @@ wean_output_finish(struct output *o)
 {
 	if (!o->hand && *o->text)
 		resize(o, *o->len + 1);
-	return hand_over(o);
+	return hand_on(o);
 }
 
 void
-wean_output_forget(struct stream *s)
+wean_output_forget(struct intake *s)
 {
 	wean_reader_forget(s->reader);
 	wean_widen_forget(&s->wide);

@@ -92,7 +92,7 @@ plan_signals(struct plan *p)
 
 /* ---- the environment and the program ---- */
 
-static char *const none[] = { NULL };
+static char *const no_strings[] = { NULL };
 
 static int
 plan_env(struct plan *p)
@@ -101,7 +101,7 @@ plan_env(struct plan *p)
 	char *const *edits = p->opt->env_edit;
 	char **env;
 
-	p->env = base ? base : none;
+	p->env = base ? base : no_strings;
 	if (!edits)
 		return 0;
 	for (size_t i = 0; edits[i]; i++)

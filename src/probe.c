@@ -19,7 +19,7 @@ wean_is_shortage(int error)
 
 /* The first child in a new PID namespace is its init, with which it would end. */
 static int
-ask(int (*start)(const struct sys_clone *), const struct sys_clone *clone)
+ask_child(int (*start)(const struct sys_clone *), const struct sys_clone *clone)
 {
 	int pid = wean_sys_children_elsewhere() ? -EAGAIN : start(clone);
 
@@ -48,7 +48,7 @@ wean_probe_memory(char *stack, size_t size)
 {
 	volatile int word = 0;
 	struct sys_clone c = question(stack, size, write_word, (void *)&word);
-	int pid = ask(wean_sys_clone, &c);
+	int pid = ask_child(wean_sys_clone, &c);
 
 	return answer(word == 1, -pid);
 }
@@ -119,7 +119,7 @@ wean_probe_cut(int (*start)(const struct sys_clone *), char *stack, size_t size)
 {
 	struct cut cut = { start, stack, size / 2, -1 };
 	struct sys_clone c = question(stack + size / 2, size / 2, fill_and_cut, &cut);
-	int pid = ask(start, &c);
+	int pid = ask_child(start, &c);
 	int lowest = *(volatile int *)&cut.lowest;
 
 	return pid < 0 ? ANSWER_UNKNOWN : answer(lowest == 64, -lowest);

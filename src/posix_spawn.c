@@ -113,7 +113,7 @@ set_attributes(struct actions *a, const struct plan *p)
 }
 
 static int
-goes_past(int error)
+is_passed_over(int error)
 {
 	return error == EACCES || error == ENOENT || error == ENOTDIR;
 }
@@ -125,7 +125,7 @@ try_programs(struct actions *a, const struct plan *p)
 	int error = ENOENT;
 	pid_t pid = -1;
 
-	for (int i = 0; p->programs[i] && goes_past(error); i++)
+	for (int i = 0; p->programs[i] && is_passed_over(error); i++)
 		error = posix_spawn(&pid, p->programs[i], &a->files, &a->attributes, p->argv,
 		                    p->env);
 	return error ? -ENOTSUP : pid;

@@ -169,7 +169,7 @@ enum { SAME, CLOSED, ANOTHER };
 static int
 what_is_there(const struct stream *s)
 {
-	struct sys_file file;
+	struct sys_file file = { 0 };
 	int r = wean_sys_file(s->fd, &file);
 
 	if (r < 0)

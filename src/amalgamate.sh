@@ -120,8 +120,8 @@ or clang, for Linux with any libc.  Macros for both files:
 
 A function that is marked WEAN_BARE runs between clone and exec, on the memory and the thread
 pointer of the parent: a call that an instrumentation adds there would corrupt the host.  So
-it has attributes against sanitizers, profiles, coverage and stack protectors.  With clang,
--fsanitize=thread needs clang 14.
+it has attributes against sanitizers, profiles, coverage and stack protectors, of which gcc
+12 and clang 14 have all.
 
 -flto is not for this file: give it -fno-lto.  It has a function in assembly, which gcc may
 then put into another partition than its caller, where the linker does not find it.

@@ -51,7 +51,7 @@ try_loop() {
 	same "whether $name catches SIGCHLD" 0 "$((${caught-} >> 16 & 1))"
 	# Two of each child, those of its start, and the program's own.
 	same "$name with descriptors for 50" '1000 runs, 0 failed' \
-		"$(ulimit -n 112 && "$tmp/$name" 1000 50 echo | tail -n 1)"
+		"$(ulimit -n 112 && "$tmp/$name" 1000 50 echo 2>&1 | tail -n 1)"
 	same "$name with too many at once" '100 runs, some failed' \
 		"$(ulimit -n 112 && "$tmp/$name" 100 100 sh -c 'sleep 1' 2>/dev/null |
 			sed 's/ [1-9][0-9]* failed/ some failed/')"

@@ -28,6 +28,10 @@ public() { # HEADER
 	sed -e '/^#include <wean/d' -e '/^[A-Za-z].*[ *]wean_[a-z0-9_]*(/s/^/WEAN_API /' "$1"
 }
 
+one_blank_line() {
+	awk 'NF || last; { last = NF }'
+}
+
 bare_macro() {
 	echo '#ifndef __has_attribute'
 	echo '# define __has_attribute(x) 0'
@@ -138,5 +142,5 @@ END
 		'#pragma GCC diagnostic ignored "-Wunused-function"'
 	# shellcheck disable=SC2086 # lists
 	private bare $bare rest $rest '#ifdef WEAN_WITH_CMD' $cmd '#endif' \
-		'#ifdef WEAN_WITH_POPEN' $popen '#endif'
+		'#ifdef WEAN_WITH_POPEN' $popen '#endif' | one_blank_line
 } >"$to/wean.c"

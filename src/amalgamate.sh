@@ -139,8 +139,9 @@ END
 	bare_macro
 	echo '#define WEAN_HIDDEN __attribute__((visibility("hidden")))'
 	printf '\n%s\n' '/* Some of it is of use to an option alone. */' \
+		'#pragma GCC diagnostic push' \
 		'#pragma GCC diagnostic ignored "-Wunused-function"'
 	# shellcheck disable=SC2086 # lists
 	private bare $bare rest $rest '#ifdef WEAN_WITH_CMD' $cmd '#endif' \
-		'#ifdef WEAN_WITH_POPEN' $popen '#endif' | one_blank_line
+		'#ifdef WEAN_WITH_POPEN' $popen '#endif' '#pragma GCC diagnostic pop' | one_blank_line
 } >"$to/wean.c"

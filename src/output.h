@@ -15,7 +15,7 @@ struct intake {
 
 struct output {
 	int *fd;
-	struct intake *stream;
+	struct intake *intake;
 	char **text;
 	size_t *len, max;
 	unsigned *flags, truncated;

@@ -6,7 +6,7 @@
  *    run 1
  *    run 1000
  *    1000 runs, 0 failed
- *    $ ./epoll 3 2 sh -c 'echo $1; sleep 5 & exit $(($1 - 1))' sh; echo $?
+ *    $ ./epoll 3 2 sh -c 'echo $1; sleep 5 2>&1 & exit $(($1 - 1))' sh; echo $?
  *    1
  *    2
  *    3

@@ -145,7 +145,7 @@ renounce_privileges(struct child *c)
 static void
 reset_handlers(void)
 {
-	for (int sig = 1; sig <= wean_sys_last_signal; sig++)
+	for (int sig = 1; sig <= wean_sys_last_signal(); sig++)
 		if (wean_sys_disposition(sig) == SYS_HANDLER)
 			wean_sys_set_disposition(sig, SYS_DEFAULT);
 }
@@ -298,7 +298,7 @@ run_program(struct child *c)
 static const struct {
 	int stage;
 	int (*take)(struct child *);
-} steps[] = {
+} all_steps[] = {
 	{ WEAN_STAGE_CLOSE, wean_child_own_table },
 	{ WEAN_STAGE_FD, wean_child_fetch_high },
 	{ WEAN_STAGE_CGROUP, join_cgroup },
@@ -329,10 +329,10 @@ wean_child(void *arg)
 	struct child c = { .plan = birth->plan, .birth = birth, .report = birth->report };
 	int error = 0;
 
-	for (size_t i = 0; i < sizeof steps / sizeof steps[0] && !error; i++) {
-		c.report->stage = steps[i].stage;
+	for (size_t i = 0; i < sizeof all_steps / sizeof all_steps[0] && !error; i++) {
+		c.report->stage = all_steps[i].stage;
 		c.report->index = -1;
-		error = steps[i].take(&c);
+		error = all_steps[i].take(&c);
 	}
 	leave_foreground(&c);
 	c.report->error = error;

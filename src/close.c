@@ -52,7 +52,7 @@ push(struct window *w, int number)
 }
 
 static void
-sort(struct window *w)
+sort_window(struct window *w)
 {
 	for (size_t n = w->n; n > 1; ) {
 		int highest = w->number[0];
@@ -70,7 +70,7 @@ take_lowest(struct window *w, int low, const int *keep, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (keep[i] >= low)
 			push(w, keep[i]);
-	sort(w);
+	sort_window(w);
 }
 
 int

@@ -47,7 +47,7 @@ copy(wean_cmd *cmd, const char *text)
 /* The list with room for one more than n and for an end; as it was, and the command is
    stuck: no memory. */
 static void *
-grow(wean_cmd *cmd, void *list, size_t n, size_t size)
+grow_list(wean_cmd *cmd, void *list, size_t n, size_t size)
 {
 	void *larger;
 
@@ -74,7 +74,7 @@ static int
 add_text(wean_cmd *cmd, char ***list, size_t *n, char *text)
 {
 	if (!cmd->error)
-		*list = grow(cmd, *list, *n, sizeof **list);
+		*list = grow_list(cmd, *list, *n, sizeof **list);
 	if (cmd->error) {
 		free(text);
 		return cmd->error;
@@ -162,7 +162,7 @@ make_edit(wean_cmd *cmd, const char *name, const char *value)
 }
 
 static char **
-edit_of(const wean_cmd *cmd, const char *name)
+find_edit(const wean_cmd *cmd, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -183,7 +183,7 @@ wean_cmd_setenv(wean_cmd *cmd, const char *name, const char *value)
 	if (!name || !*name || strchr(name, '='))
 		return stick(cmd, EINVAL);
 	edit = make_edit(cmd, name, value);
-	if (!edit || !(old = edit_of(cmd, name)))
+	if (!edit || !(old = find_edit(cmd, name)))
 		return add_text(cmd, &cmd->edits, &cmd->nedits, edit);
 	free(*old);
 	*old = edit;
@@ -207,7 +207,7 @@ wean_cmd_clearenv(wean_cmd *cmd)
 static int
 add_fd(wean_cmd *cmd, const struct wean_fd *entry)
 {
-	cmd->fds = grow(cmd, cmd->fds, cmd->o.nfds, sizeof cmd->fds[0]);
+	cmd->fds = grow_list(cmd, cmd->fds, cmd->o.nfds, sizeof cmd->fds[0]);
 	if (!cmd->error)
 		cmd->fds[cmd->o.nfds++] = *entry;
 	return cmd->error;
@@ -250,7 +250,7 @@ wean_cmd_limit(wean_cmd *cmd, int resource, unsigned long long soft,
 {
 	if (stuck(cmd))
 		return stuck(cmd);
-	cmd->limits = grow(cmd, cmd->limits, cmd->o.nlimits, sizeof cmd->limits[0]);
+	cmd->limits = grow_list(cmd, cmd->limits, cmd->o.nlimits, sizeof cmd->limits[0]);
 	if (cmd->error)
 		return cmd->error;
 	cmd->limits[cmd->o.nlimits++] = (struct wean_limit){ .resource = resource, .soft = soft,
@@ -260,7 +260,7 @@ wean_cmd_limit(wean_cmd *cmd, int resource, unsigned long long soft,
 
 /* ---- members by name ---- */
 
-#define MEMBER(type, member, flag) \
+#define OPTION(type, member, flag) \
 	{ #member, type, offsetof(struct wean_options, member), flag }
 
 enum type { INT, UNSIGNED, BITS };
@@ -271,21 +271,21 @@ static const struct member {
 	size_t offset;
 	unsigned long long flag;
 } members[] = {
-	MEMBER(BITS, sigmask, 0),
-	MEMBER(BITS, sigdefault, 0),
-	MEMBER(BITS, sigignore, 0),
-	MEMBER(INT, in, 0),
-	MEMBER(INT, out, 0),
-	MEMBER(INT, err, 0),
-	MEMBER(INT, pgid, WEAN_JOIN_GROUP),
-	MEMBER(INT, umask, WEAN_SET_UMASK),
-	MEMBER(INT, nice, WEAN_SET_NICE),
-	MEMBER(INT, pdeathsig, 0),
-	MEMBER(INT, dirfd, WEAN_DIR_FD),
-	MEMBER(INT, ttyfd, 0),
-	MEMBER(INT, cgroupfd, WEAN_IN_CGROUP),
-	MEMBER(UNSIGNED, uid, WEAN_SET_UID),
-	MEMBER(UNSIGNED, gid, WEAN_SET_GID),
+	OPTION(BITS, sigmask, 0),
+	OPTION(BITS, sigdefault, 0),
+	OPTION(BITS, sigignore, 0),
+	OPTION(INT, in, 0),
+	OPTION(INT, out, 0),
+	OPTION(INT, err, 0),
+	OPTION(INT, pgid, WEAN_JOIN_GROUP),
+	OPTION(INT, umask, WEAN_SET_UMASK),
+	OPTION(INT, nice, WEAN_SET_NICE),
+	OPTION(INT, pdeathsig, 0),
+	OPTION(INT, dirfd, WEAN_DIR_FD),
+	OPTION(INT, ttyfd, 0),
+	OPTION(INT, cgroupfd, WEAN_IN_CGROUP),
+	OPTION(UNSIGNED, uid, WEAN_SET_UID),
+	OPTION(UNSIGNED, gid, WEAN_SET_GID),
 };
 
 static const struct member *

@@ -8,14 +8,14 @@
 
 /* ---- words ---- */
 
-struct text {
+struct line {
 	char *at;
 	size_t left; /* the end included */
 	int cut;
 };
 
 static void
-add(struct text *t, const char *what)
+say(struct line *t, const char *what)
 {
 	for (; *what && t->left > 1; t->left--)
 		*t->at++ = *what++;
@@ -23,12 +23,12 @@ add(struct text *t, const char *what)
 }
 
 static void
-add_number(struct text *t, unsigned long long n)
+say_number(struct line *t, unsigned long long n)
 {
 	char digits[24];
 
 	snprintf(digits, sizeof digits, "%llu", n);
-	add(t, digits);
+	say(t, digits);
 }
 
 static int
@@ -42,30 +42,30 @@ is_plain(const char *word)
 
 /* In quotes nothing is special but their end, which then stands outside of them. */
 static void
-add_quoted(struct text *t, const char *word)
+say_quoted(struct line *t, const char *word)
 {
 	char letter[2] = "";
 
-	add(t, "'");
+	say(t, "'");
 	for (; *word; word++) {
 		letter[0] = *word;
-		add(t, *word == '\'' ? "'\\''" : letter);
+		say(t, *word == '\'' ? "'\\''" : letter);
 	}
-	add(t, "'");
+	say(t, "'");
 }
 
 static void
-add_word(struct text *t, const char *word)
+say_word(struct line *t, const char *word)
 {
 	if (is_plain(word))
-		add(t, word);
+		say(t, word);
 	else
-		add_quoted(t, word);
+		say_quoted(t, word);
 }
 
 /* Where a command begins, some plain words are the shell's own, if not quoted. */
 static void
-add_name(struct text *t, const char *word)
+say_name(struct line *t, const char *word)
 {
 	static const char own[][9] = {
 		"case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function",
@@ -76,44 +76,44 @@ add_name(struct text *t, const char *word)
 	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
 		quoted |= strcmp(word, own[i]) == 0;
 	if (quoted)
-		add_quoted(t, word);
+		say_quoted(t, word);
 	else
-		add(t, word);
+		say(t, word);
 }
 
 /* ---- what goes before ---- */
 
 static void
-add_dir(struct text *t, const wean_cmd *cmd)
+say_dir(struct line *t, const wean_cmd *cmd)
 {
 	int counts = !cmd->dir || cmd->dir[0] != '/';
 
 	if (!cmd->dir && !(cmd->o.flags & WEAN_DIR_FD))
 		return;
-	add(t, "cd ");
+	say(t, "cd ");
 	if (counts && (cmd->o.flags & WEAN_DIR_FD)) {
-		add(t, "/dev/fd/");
-		add_number(t, (unsigned)cmd->o.dirfd);
-		add(t, cmd->dir ? "/" : "");
+		say(t, "/dev/fd/");
+		say_number(t, (unsigned)cmd->o.dirfd);
+		say(t, cmd->dir ? "/" : "");
 	} else if (counts) {
-		add(t, "./"); /* not from CDPATH; and "-" is a directory */
+		say(t, "./"); /* not from CDPATH; and "-" is a directory */
 	}
 	if (cmd->dir)
-		add_word(t, cmd->dir);
-	add(t, " && ");
+		say_word(t, cmd->dir);
+	say(t, " && ");
 }
 
 static void
-add_umask(struct text *t, const wean_cmd *cmd)
+say_umask(struct line *t, const wean_cmd *cmd)
 {
 	char digits[16];
 
 	if (!(cmd->o.flags & WEAN_SET_UMASK))
 		return;
 	snprintf(digits, sizeof digits, "%03o", (unsigned)cmd->o.umask);
-	add(t, "umask ");
-	add(t, digits);
-	add(t, " && ");
+	say(t, "umask ");
+	say(t, digits);
+	say(t, " && ");
 }
 
 /* Those that shells agree about, in the units that they count in. */
@@ -128,21 +128,21 @@ static const struct resource {
 };
 
 static void
-add_ulimit(struct text *t, const char *which, const struct resource *r,
+say_ulimit(struct line *t, const char *which, const struct resource *r,
            unsigned long long n)
 {
-	add(t, "ulimit ");
-	add(t, which);
-	add(t, r->letter);
+	say(t, "ulimit ");
+	say(t, which);
+	say(t, r->letter);
 	if (n == ~0ULL)
-		add(t, "unlimited");
+		say(t, "unlimited");
 	else
-		add_number(t, n / r->unit);
-	add(t, " && ");
+		say_number(t, n / r->unit);
+	say(t, " && ");
 }
 
 static void
-add_limits(struct text *t, const wean_cmd *cmd)
+say_limits(struct line *t, const wean_cmd *cmd)
 {
 	for (size_t i = 0; i < cmd->o.nlimits; i++) {
 		const struct wean_limit *l = &cmd->limits[i];
@@ -151,8 +151,8 @@ add_limits(struct text *t, const wean_cmd *cmd)
 			if (resources[k].resource != l->resource)
 				continue;
 			if (l->soft != l->hard)
-				add_ulimit(t, "-S -", &resources[k], l->soft);
-			add_ulimit(t, l->soft != l->hard ? "-H -" : "-", &resources[k],
+				say_ulimit(t, "-S -", &resources[k], l->soft);
+			say_ulimit(t, l->soft != l->hard ? "-H -" : "-", &resources[k],
 			           l->hard);
 		}
 	}
@@ -162,33 +162,33 @@ add_limits(struct text *t, const wean_cmd *cmd)
 
 /* env(1) takes its options first. */
 static void
-add_env(struct text *t, const wean_cmd *cmd)
+say_env(struct line *t, const wean_cmd *cmd)
 {
 	if (!cmd->cleared && cmd->nedits == 0)
 		return;
-	add(t, cmd->cleared ? "env -i " : "env ");
+	say(t, cmd->cleared ? "env -i " : "env ");
 	for (size_t i = 0; i < cmd->nedits; i++)
 		if (!cmd->cleared && !strchr(cmd->edits[i], '=')) {
-			add(t, "-u ");
-			add_word(t, cmd->edits[i]);
-			add(t, " ");
+			say(t, "-u ");
+			say_word(t, cmd->edits[i]);
+			say(t, " ");
 		}
 	for (size_t i = 0; i < cmd->nedits; i++)
 		if (strchr(cmd->edits[i], '=')) {
-			add_word(t, cmd->edits[i]);
-			add(t, " ");
+			say_word(t, cmd->edits[i]);
+			say(t, " ");
 		}
 	if (strchr(cmd->argv[0], '=')) /* which env takes for another variable */
-		add(t, "sh -c 'exec \"$0\" \"$@\"' ");
+		say(t, "sh -c 'exec \"$0\" \"$@\"' ");
 }
 
 static void
-add_words(struct text *t, const wean_cmd *cmd)
+say_words(struct line *t, const wean_cmd *cmd)
 {
-	add_name(t, cmd->argv[0]);
+	say_name(t, cmd->argv[0]);
 	for (size_t i = 1; i < cmd->argc; i++) {
-		add(t, " ");
-		add_word(t, cmd->argv[i]);
+		say(t, " ");
+		say_word(t, cmd->argv[i]);
 	}
 }
 
@@ -205,19 +205,19 @@ is_digit(int fd)
 
 /* " 2>": the number is left out where the sign means it anyway. */
 static void
-add_sign(struct text *t, int fd, const char *sign)
+say_sign(struct line *t, int fd, const char *sign)
 {
-	add(t, " ");
+	say(t, " ");
 	if (fd != (sign[0] == '>'))
-		add_number(t, (unsigned)fd);
-	add(t, sign);
+		say_number(t, (unsigned)fd);
+	say(t, sign);
 }
 
 static void
-add_copy(struct text *t, int fd, int source)
+say_copy(struct line *t, int fd, int source)
 {
-	add_sign(t, fd, fd == 0 ? "<&" : ">&");
-	add_number(t, (unsigned)source);
+	say_sign(t, fd, fd == 0 ? "<&" : ">&");
+	say_number(t, (unsigned)source);
 }
 
 /* What each digit is to be a copy of, -1: nothing; and which are spoken for. */
@@ -247,12 +247,12 @@ next_copy(const struct copies *c)
 
 /* What one of a circle has goes to a free number, and its readers take it from there. */
 static int
-break_circle(struct text *t, struct copies *c, int spare)
+break_circle(struct line *t, struct copies *c, int spare)
 {
 	for (int i = 0; i < DIGITS; i++) {
 		if (c->from[i] < 0)
 			continue;
-		add_copy(t, spare, i);
+		say_copy(t, spare, i);
 		for (int k = 0; k < DIGITS; k++)
 			c->from[k] = c->from[k] == i ? spare : c->from[k];
 		return 1;
@@ -262,7 +262,7 @@ break_circle(struct text *t, struct copies *c, int spare)
 
 /* One after the other, as if at once. */
 static void
-add_copies(struct text *t, struct copies *c)
+say_copies(struct line *t, struct copies *c)
 {
 	int spare = 3, broken = 0, i;
 
@@ -271,12 +271,12 @@ add_copies(struct text *t, struct copies *c)
 	do {
 		while ((i = next_copy(c)) >= 0) {
 			if (c->from[i] != i)
-				add_copy(t, i, c->from[i]);
+				say_copy(t, i, c->from[i]);
 			c->from[i] = -1;
 		}
 	} while (spare < DIGITS && break_circle(t, c, spare) && ++broken);
 	if (broken)
-		add_sign(t, spare, ">&-");
+		say_sign(t, spare, ">&-");
 }
 
 static void
@@ -310,28 +310,28 @@ sign_of(const struct wean_fd *e)
 }
 
 static void
-add_kind(struct text *t, int kind, int fd)
+say_kind(struct line *t, int kind, int fd)
 {
 	if (kind == WEAN_CLOSED)
-		add_sign(t, fd, fd == 0 ? "<&-" : ">&-");
+		say_sign(t, fd, fd == 0 ? "<&-" : ">&-");
 	if (kind == WEAN_NULL) {
-		add_sign(t, fd, fd == 0 ? "<" : fd <= 2 ? ">" : "<>");
-		add(t, "/dev/null");
+		say_sign(t, fd, fd == 0 ? "<" : fd <= 2 ? ">" : "<>");
+		say(t, "/dev/null");
 	}
 }
 
 static void
-add_opened(struct text *t, const wean_cmd *cmd)
+say_opened(struct line *t, const wean_cmd *cmd)
 {
 	for (size_t i = 0; i < cmd->o.nfds; i++) {
 		const struct wean_fd *e = &cmd->fds[i];
 
 		if (!is_digit(e->target))
 			continue;
-		add_kind(t, e->kind, e->target);
+		say_kind(t, e->kind, e->target);
 		if (e->kind == WEAN_OPEN) {
-			add_sign(t, e->target, sign_of(e));
-			add_word(t, e->path);
+			say_sign(t, e->target, sign_of(e));
+			say_word(t, e->path);
 		}
 	}
 }
@@ -347,7 +347,7 @@ is_same_too(const wean_cmd *cmd, int fd, const int done[])
 
 /* One that is the same as another after that one. */
 static void
-add_sames(struct text *t, const wean_cmd *cmd)
+say_sames(struct line *t, const wean_cmd *cmd)
 {
 	int done[DIGITS] = { 0 };
 
@@ -358,44 +358,44 @@ add_sames(struct text *t, const wean_cmd *cmd)
 			if (e->kind != WEAN_SAME || !is_digit(e->target) || !is_digit(e->source)
 			    || done[e->target] || is_same_too(cmd, e->source, done))
 				continue;
-			add_copy(t, e->target, e->source);
+			say_copy(t, e->target, e->source);
 			done[e->target] = 1;
 		}
 	if (cmd->o.err == WEAN_MERGE)
-		add_copy(t, 2, 1);
+		say_copy(t, 2, 1);
 }
 
 static void
-add_redirections(struct text *t, const wean_cmd *cmd)
+say_redirections(struct line *t, const wean_cmd *cmd)
 {
 	struct copies c;
 
 	gather_copies(&c, cmd);
-	add_copies(t, &c);
-	add_kind(t, cmd->o.in, 0);
-	add_kind(t, cmd->o.out, 1);
-	add_kind(t, cmd->o.err, 2);
-	add_opened(t, cmd);
-	add_sames(t, cmd);
+	say_copies(t, &c);
+	say_kind(t, cmd->o.in, 0);
+	say_kind(t, cmd->o.out, 1);
+	say_kind(t, cmd->o.err, 2);
+	say_opened(t, cmd);
+	say_sames(t, cmd);
 }
 
 /* ---- the whole ---- */
 
 static void
-add_before(struct text *t, const wean_cmd *cmd)
+say_before(struct line *t, const wean_cmd *cmd)
 {
-	add_dir(t, cmd);
-	add_umask(t, cmd);
-	add_limits(t, cmd);
+	say_dir(t, cmd);
+	say_umask(t, cmd);
+	say_limits(t, cmd);
 }
 
 static int
 is_redirected(const wean_cmd *cmd)
 {
 	char none[2];
-	struct text t = { none, sizeof none, 0 };
+	struct line t = { none, sizeof none, 0 };
 
-	add_redirections(&t, cmd);
+	say_redirections(&t, cmd);
 	return t.at != none;
 }
 
@@ -403,9 +403,9 @@ is_redirected(const wean_cmd *cmd)
 int
 wean_cmd_tostring(wean_cmd *cmd, char *text, size_t size)
 {
-	struct text t = { text, size, 0 };
+	struct line t = { text, size, 0 };
 	char none[2];
-	struct text before = { none, sizeof none, 0 };
+	struct line before = { none, sizeof none, 0 };
 	int grouped;
 
 	if (!text || size == 0)
@@ -413,14 +413,14 @@ wean_cmd_tostring(wean_cmd *cmd, char *text, size_t size)
 	*text = '\0';
 	if (!cmd || cmd->error)
 		return cmd ? cmd->error : EINVAL;
-	add_before(&before, cmd);
+	say_before(&before, cmd);
 	grouped = before.at != none && is_redirected(cmd);
-	add(&t, grouped ? "(" : "");
-	add_before(&t, cmd);
-	add_env(&t, cmd);
-	add_words(&t, cmd);
-	add(&t, grouped ? ")" : "");
-	add_redirections(&t, cmd);
+	say(&t, grouped ? "(" : "");
+	say_before(&t, cmd);
+	say_env(&t, cmd);
+	say_words(&t, cmd);
+	say(&t, grouped ? ")" : "");
+	say_redirections(&t, cmd);
 	*t.at = '\0';
 	return t.cut ? EMSGSIZE : 0;
 }

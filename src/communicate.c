@@ -12,7 +12,7 @@
 /* ---- what outlives a call that is to be gone on with ---- */
 
 struct talk {
-	struct stream out, err;
+	struct intake out, err;
 	int ended;             /* all was read, and handed over */
 };
 
@@ -160,7 +160,7 @@ look_after_child(struct talker *t)
 	}
 }
 
-enum { NAP_MS = 20 };
+enum { LONGEST_NAP_MS = 20 };
 
 static int
 pause_ms(const struct talker *t, long long deadline)
@@ -179,7 +179,7 @@ struct asked {
 };
 
 static void
-ask(struct asked *a, int fd, short events, struct output *o)
+ask_about(struct asked *a, int fd, short events, struct output *o)
 {
 	if (fd < 0)
 		return;
@@ -214,16 +214,16 @@ turn(struct talker *t, long long deadline)
 	struct asked a = { .n = 0 };
 	int r;
 
-	ask(&a, t->child->out, SYS_POLL_IN, &t->output[0]);
-	ask(&a, t->child->err, SYS_POLL_IN, &t->output[1]);
-	ask(&a, t->child->in, SYS_POLL_OUT, NULL);
-	ask(&a, t->over ? -1 : t->watch, SYS_POLL_IN, NULL);
+	ask_about(&a, t->child->out, SYS_POLL_IN, &t->output[0]);
+	ask_about(&a, t->child->err, SYS_POLL_IN, &t->output[1]);
+	ask_about(&a, t->child->in, SYS_POLL_OUT, NULL);
+	ask_about(&a, t->over ? -1 : t->watch, SYS_POLL_IN, NULL);
 	r = wean_sys_poll(a.poll, a.n, pause_ms(t, deadline));
 	if (r == -EINTR)
 		return wean_handle_wants_eintr(t->child) ? EINTR : 0;
 	if (r < 0)
 		return -r;
-	t->nap += t->nap < NAP_MS;
+	t->nap += t->nap < LONGEST_NAP_MS;
 	return serve(t, &a);
 }
 

@@ -88,18 +88,30 @@ add_quoted(struct text *t, const char *s)
 	add_char(t, '\'');
 }
 
+/* strerror_r(3) is two functions: POSIX's fills the buffer; glibc's, which is the one under
+   _GNU_SOURCE, returns a text that may be elsewhere. */
+static inline const char *
+filled(int r, const char *buf)
+{
+	(void)r;
+	return buf;
+}
+
+static inline const char *
+returned(const char *text, const char *buf)
+{
+	(void)buf;
+	return text;
+}
+
 static inline void
 add_error(struct text *t, int error)
 {
-	char buf[128];
+	char buf[128] = "";
 
 	add(t, ": ");
-	if (strerror_r(error, buf, sizeof buf) == 0) {
-		add(t, buf);
-	} else {
-		add(t, "error ");
-		add_int(t, error);
-	}
+	add(t, _Generic(strerror_r(error, buf, sizeof buf), int: filled, char *: returned)
+	    (strerror_r(error, buf, sizeof buf), buf));
 }
 
 /* The sentence of a failed exec. */

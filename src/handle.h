@@ -55,6 +55,12 @@ wean_handle_state(const struct wean_child *child)
 	return __atomic_load_n(&wean_handle_const(child)->state, __ATOMIC_ACQUIRE);
 }
 
+static inline int
+wean_handle_runs(const struct wean_child *child)
+{
+	return wean_handle_state(child) == HANDLE_RUNS;
+}
+
 /* wait.c, for others that wait.  Whether the child is over, without reaping it: 1, 0, or
    a negative errno. */
 int wean_child_is_over(const struct wean_child *child);

@@ -27,7 +27,7 @@ wean_kill(const struct wean_child *child, int sig)
 
 	if (!child)
 		return EINVAL;
-	if (wean_handle_state(child) != HANDLE_RUNS)
+	if (!wean_handle_runs(child))
 		return ESRCH;
 	if (child->pidfd >= 0)
 		r = wean_sys_pidfd_kill(child->pidfd, sig);

@@ -145,7 +145,7 @@ flag_to_drop(struct launch *l, unsigned long long flags, int error)
 }
 
 static int
-start(struct launch *l, int (*how)(const struct sys_clone *), unsigned long long flags)
+start_with(struct launch *l, int (*how)(const struct sys_clone *), unsigned long long flags)
 {
 	struct sys_clone c = {
 		.flags = flags, .exit_signal = l->exit_signal, .pidfd = &l->pidfd,
@@ -172,8 +172,8 @@ start_clone3(struct launch *l)
 	unsigned long long sleep = plan_may_be_stopped(l->plan) ? SYS_ALIVE : SYS_VFORK;
 
 	l->alive = 1;
-	return start(l, wean_sys_clone3,
-	             SYS_VM | sleep | SYS_PIDFD | SYS_CLEAR_SIGHAND | shared_table(l));
+	return start_with(l, wean_sys_clone3,
+	                  SYS_VM | sleep | SYS_PIDFD | SYS_CLEAR_SIGHAND | shared_table(l));
 }
 
 static int
@@ -184,7 +184,7 @@ start_clone(struct launch *l)
 	l->unsure = shares == ANSWER_UNKNOWN;
 	if (shares != ANSWER_YES)
 		return -ENOSYS;
-	return start(l, wean_sys_clone, SYS_VM | SYS_VFORK | SYS_PIDFD | shared_table(l));
+	return start_with(l, wean_sys_clone, SYS_VM | SYS_VFORK | SYS_PIDFD | shared_table(l));
 }
 
 /* What it can't do is no refusal. */
@@ -202,8 +202,8 @@ start_clone3_copy(struct launch *l)
 {
 	unsigned long long into = l->plan->opt->flags & WEAN_IN_CGROUP ? SYS_INTO_CGROUP : 0;
 
-	return start(l, wean_sys_clone3,
-	             SYS_VFORK | SYS_PIDFD | SYS_CLEAR_SIGHAND | into | shared_table(l));
+	return start_with(l, wean_sys_clone3,
+	                  SYS_VFORK | SYS_PIDFD | SYS_CLEAR_SIGHAND | into | shared_table(l));
 }
 
 /* An exit signal of 0 keeps a failed start from the host's eyes; some emulators know
@@ -211,11 +211,11 @@ start_clone3_copy(struct launch *l)
 static int
 start_fork(struct launch *l)
 {
-	int pid = start(l, wean_sys_fork, SYS_PIDFD);
+	int pid = start_with(l, wean_sys_fork, SYS_PIDFD);
 
 	if (pid < 0 && wean_sys_not_here(-pid) && !l->unsure) {
 		l->exit_signal = SIGCHLD;
-		pid = start(l, wean_sys_fork, 0);
+		pid = start_with(l, wean_sys_fork, 0);
 	}
 	return pid;
 }

@@ -12,9 +12,9 @@ wean_output_close(struct output *o)
 {
 	if (*o->fd < 0)
 		return;
-	if (o->stream->reader)
-		wean_reader_end(o->stream->reader);
-	wean_widen_back(&o->stream->wide, *o->fd);
+	if (o->intake->reader)
+		wean_reader_end(o->intake->reader);
+	wean_widen_back(&o->intake->wide, *o->fd);
 	wean_sys_drop(o->fd);
 }
 
@@ -33,19 +33,19 @@ resize(struct output *o, size_t size)
 	errno = saved;
 	if (!text)
 		return ENOMEM;
-	if (size > HUGE && size > o->stream->size) /* not when it is cut to its end */
+	if (size > HUGE && size > o->intake->size) /* not when it is cut to its end */
 		wean_sys_want_huge_pages(text, size);
 	*o->text = text;
-	o->stream->size = size;
+	o->intake->size = size;
 	return 0;
 }
 
 /* For a read and a 0 behind it.  With a cap it never grows beyond that and a read. */
 static int
-make_room(struct output *o)
+make_space(struct output *o)
 {
 	const size_t least = READ_AT_LEAST + 1;
-	size_t size = o->stream->size, most;
+	size_t size = o->intake->size, most;
 
 	if (size - *o->len >= least)
 		return 0;
@@ -73,12 +73,12 @@ keep(struct output *o, size_t got)
 static int
 read_to_keep(struct output *o)
 {
-	int got, error = make_room(o);
+	int got, error = make_space(o);
 
 	if (error)
 		return error;
-	got = wean_widen_read(&o->stream->wide, *o->fd, *o->text + *o->len,
-	                      o->stream->size - *o->len - 1);
+	got = wean_widen_read(&o->intake->wide, *o->fd, *o->text + *o->len,
+	                      o->intake->size - *o->len - 1);
 	if (got == -EAGAIN || got == -EINTR)
 		return 0;
 	if (got < 0)
@@ -93,15 +93,15 @@ read_to_keep(struct output *o)
 
 /* As far as it is there: also what a callback that ended the last call has left. */
 static int
-hand_over(struct output *o)
+hand_on(struct output *o)
 {
 	const char *data;
 	size_t len;
 	int error = 0;
 
-	while (o->hand && o->stream->reader && !error) {
-		int none = o->lines ? wean_reader_take(o->stream->reader, '\n', &data, &len)
-		                    : wean_reader_take_all(o->stream->reader, &data, &len);
+	while (o->hand && o->intake->reader && !error) {
+		int none = o->lines ? wean_reader_take(o->intake->reader, '\n', &data, &len)
+		                    : wean_reader_take_all(o->intake->reader, &data, &len);
 
 		if (none == EAGAIN)
 			return 0;
@@ -113,7 +113,7 @@ hand_over(struct output *o)
 static int
 read_to_hand_over(struct output *o)
 {
-	int got = wean_reader_fill(o->stream->reader);
+	int got = wean_reader_fill(o->intake->reader);
 
 	if (got == -EAGAIN || got == -EINTR)
 		return 0;
@@ -121,7 +121,7 @@ read_to_hand_over(struct output *o)
 		return -got;
 	if (got == 0)
 		wean_output_close(o);
-	return hand_over(o);
+	return hand_on(o);
 }
 
 /* ---- either ---- */
@@ -138,11 +138,11 @@ wean_output_begin(struct output *o)
 {
 	int is_open = *o->fd >= 0, error = 0;
 
-	if (is_open && o->hand && !o->stream->reader)
-		error = wean_reader_new(&o->stream->reader, *o->fd, 0);
-	else if (is_open && !o->hand && !*o->text && (error = make_room(o)) == 0)
+	if (is_open && o->hand && !o->intake->reader)
+		error = wean_reader_new(&o->intake->reader, *o->fd, 0);
+	else if (is_open && !o->hand && !*o->text && (error = make_space(o)) == 0)
 		keep(o, 0);
-	return error ? error : hand_over(o);
+	return error ? error : hand_on(o);
 }
 
 int
@@ -150,11 +150,11 @@ wean_output_finish(struct output *o)
 {
 	if (!o->hand && *o->text)
 		resize(o, *o->len + 1);
-	return hand_over(o);
+	return hand_on(o);
 }
 
 void
-wean_output_forget(struct stream *s)
+wean_output_forget(struct intake *s)
 {
 	wean_reader_forget(s->reader);
 	wean_widen_forget(&s->wide);

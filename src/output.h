@@ -7,7 +7,7 @@
 #include "widen.h"
 
 /* What outlives a call that is to be gone on with. */
-struct stream {
+struct intake {
 	wean_reader *reader;   /* of what goes to a callback */
 	size_t size;           /* of what is kept */
 	struct widening wide;
@@ -15,7 +15,7 @@ struct stream {
 
 struct output {
 	int *fd;
-	struct stream *stream;
+	struct intake *intake;
 	char **text;
 	size_t *len, max;
 	unsigned *flags, truncated;
@@ -30,6 +30,6 @@ int wean_output_serve(struct output *);        /* one read */
 int wean_output_finish(struct output *);       /* once it is closed */
 
 void wean_output_close(struct output *);       /* also one that is */
-void wean_output_forget(struct stream *);
+void wean_output_forget(struct intake *);
 
 #endif

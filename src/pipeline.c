@@ -34,7 +34,7 @@ join(int *kind)
 
 /* All are in the first one's group.  Until there is one, any number does. */
 static int
-join_group(const struct pipeline *p, size_t i, struct wean_options *o)
+enter_group(const struct pipeline *p, size_t i, struct wean_options *o)
 {
 	unsigned long long first = p->options[0].flags;
 
@@ -56,7 +56,7 @@ make_options(const struct pipeline *p, size_t i, struct wean_options *o)
 		return fail(&p->children[i], (int)o->nfds);
 	if (i < p->n - 1 && join(&o->out) != 0)
 		return fail(&p->children[i], (int)o->nfds + 1);
-	return p->options ? join_group(p, i, o) : 0;
+	return p->options ? enter_group(p, i, o) : 0;
 }
 
 static int
@@ -70,7 +70,7 @@ check(const struct pipeline *p, size_t i)
 
 /* The end that the next one reads from waits in `out` meanwhile. */
 static int
-start(const struct pipeline *p, size_t i)
+start_stage(const struct pipeline *p, size_t i)
 {
 	struct wean_child *child = &p->children[i];
 	struct wean_options o;
@@ -85,18 +85,12 @@ start(const struct pipeline *p, size_t i)
 
 /* ---- none ---- */
 
-static int
-runs(const struct wean_child *child)
-{
-	return wean_handle_state(child) == HANDLE_RUNS;
-}
-
 /* All are killed before one is waited for.  Who may not be killed may still end when its
    pipes are closed; if not, its struct keeps it. */
 static void
 end_all(const struct pipeline *p)
 {
-	for (size_t i = 0; i < p->n && runs(&p->children[i]); i++) {
+	for (size_t i = 0; i < p->n && wean_handle_runs(&p->children[i]); i++) {
 		struct wean_child *child = &p->children[i];
 
 		wean_sys_drop(&child->in);
@@ -105,7 +99,7 @@ end_all(const struct pipeline *p)
 		wean_handle(child)->flags &= ~HANDLE_EINTR;
 		wean_kill(child, SIGKILL);
 	}
-	for (size_t i = 0; i < p->n && runs(&p->children[i]); i++) {
+	for (size_t i = 0; i < p->n && wean_handle_runs(&p->children[i]); i++) {
 		if (wean_stop(&p->children[i], 0, NULL) != 0)
 			continue;
 		wean_release(&p->children[i]);
@@ -129,7 +123,7 @@ wean_pipeline(struct wean_child children[], char **const argvs[],
 	for (size_t i = 0; i < n && !error; i++)
 		error = check(&p, i);
 	for (size_t i = 0; i < n && !error; i++)
-		error = start(&p, i);
+		error = start_stage(&p, i);
 	if (error)
 		end_all(&p);
 	errno = saved;

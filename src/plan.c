@@ -46,6 +46,12 @@ wean_arena_free(struct arena *a)
 	}
 }
 
+void *
+wean_plan_take(struct plan *p, size_t n, size_t size)
+{
+	return wean_arena_take(&p->arena, n, size);
+}
+
 /* ---- the options as such ---- */
 
 static int
@@ -92,7 +98,7 @@ plan_signals(struct plan *p)
 
 /* ---- the environment and the program ---- */
 
-static char *const none[] = { NULL };
+static char *const no_strings[] = { NULL };
 
 static int
 plan_env(struct plan *p)
@@ -101,13 +107,13 @@ plan_env(struct plan *p)
 	char *const *edits = p->opt->env_edit;
 	char **env;
 
-	p->env = base ? base : none;
+	p->env = base ? base : no_strings;
 	if (!edits)
 		return 0;
 	for (size_t i = 0; edits[i]; i++)
 		if (wean_env_is_nameless(edits[i]))
 			return plan_fail(p, WEAN_STAGE_OPTIONS, -1, EINVAL);
-	env = plan_take(p, wean_env_count(p->env) + wean_env_count(edits) + 1, sizeof env[0]);
+	env = wean_plan_take(p, wean_env_count(p->env) + wean_env_count(edits) + 1, sizeof env[0]);
 	if (!env)
 		return plan_no_memory(p);
 	wean_env_merge(env, p->env, edits);
@@ -130,7 +136,7 @@ search(struct plan *p, const char *name)
 	n = wean_path_count(path, name, &bytes);
 	if (n == 0)
 		return plan_fail(p, WEAN_STAGE_EXEC, -1, ENOENT);
-	list = plan_take(p, (n + 1) * sizeof list[0] + bytes, 1);
+	list = wean_plan_take(p, (n + 1) * sizeof list[0] + bytes, 1);
 	if (!list)
 		return plan_no_memory(p);
 	wean_path_list(path, name, (char *)(list + n + 1), list);
@@ -147,7 +153,7 @@ plan_shell(struct plan *p)
 
 	if (!(p->opt->flags & WEAN_SHELL_SCRIPT))
 		return 0;
-	if (!(argv = plan_take(p, n + 4, sizeof argv[0])))
+	if (!(argv = wean_plan_take(p, n + 4, sizeof argv[0])))
 		return plan_no_memory(p);
 	argv[0] = (char *)(uintptr_t)"/bin/sh";
 	argv[1] = (char *)(uintptr_t)"--";
@@ -174,7 +180,7 @@ plan_program(struct plan *p)
 		return plan_fail(p, WEAN_STAGE_EXEC, -1, ENOENT);
 	if (!strchr(name, '/'))
 		return search(p, name);
-	if (!(list = plan_take(p, 2, sizeof list[0])))
+	if (!(list = wean_plan_take(p, 2, sizeof list[0])))
 		return plan_no_memory(p);
 	list[0] = name;
 	list[1] = NULL;

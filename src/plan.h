@@ -85,6 +85,7 @@ struct plan {
    plan->stage and plan->index. */
 int wean_plan_make(struct plan *, char *const argv[], const struct wean_options *,
                    void *memory, size_t size);
+void *wean_plan_take(struct plan *, size_t n, size_t size); /* NULL: no memory */
 void wean_plan_free(struct plan *);
 
 /* Decides the moves for the table that plan->table names, or the next one if that
@@ -109,12 +110,6 @@ static inline int
 plan_no_memory(struct plan *p)
 {
 	return plan_fail(p, WEAN_STAGE_MEMORY, -1, ENOMEM);
-}
-
-static inline void *
-plan_take(struct plan *p, size_t n, size_t size)
-{
-	return wean_arena_take(&p->arena, n, size);
 }
 
 /* By a key that is pressed at the terminal, before its exec: a parent that sleeps as

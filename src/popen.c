@@ -27,7 +27,8 @@ read_mode(struct request *q, const char *mode)
 }
 
 static int
-start(struct wean_child *child, const struct request *q, const struct wean_options *o)
+start_request(struct wean_child *child, const struct request *q,
+              const struct wean_options *o)
 {
 	return q->text ? wean_command_start(child, q->text, o, q->by_shell)
 	               : wean_spawn(child, q->argv, o);
@@ -51,7 +52,7 @@ start_with_pipe(struct stream *s, const struct request *q)
 	const struct wean_options o = { .in = q->writes ? WEAN_PIPE : 0,
 	                                .out = q->writes ? 0 : WEAN_PIPE };
 	int *end = q->writes ? &s->child.in : &s->child.out;
-	int error = start(&s->child, q, &o), r;
+	int error = start_request(&s->child, q, &o), r;
 
 	if (error)
 		return error;
@@ -186,7 +187,7 @@ close_until(struct stream *s, FILE *file, long long deadline)
 
 /* The stream is closed already. */
 static int
-finish(struct stream *s, long long deadline, struct wean_status *status)
+finish_stream(struct stream *s, long long deadline, struct wean_status *status)
 {
 	int error = ECHILD;
 
@@ -220,7 +221,7 @@ wean_pclose_status(FILE *file, int timeout_ms, struct wean_status *status)
 
 	if (s) {
 		close_until(s, file, deadline);
-		error = finish(s, deadline, status);
+		error = finish_stream(s, deadline, status);
 	}
 	errno = saved;
 	return error;
@@ -247,7 +248,7 @@ wean_pclose(FILE *file)
 
 	if (s) {
 		fclose(file);
-		error = finish(s, wean_sys_deadline(-1), &status);
+		error = finish_stream(s, wean_sys_deadline(-1), &status);
 	}
 	return wait_status(error, &status, saved);
 }
@@ -263,7 +264,7 @@ run(const struct request *q)
 	struct wean_child child = { 0 }; /* nothing, until it is started */
 
 	wean_streams_reap();
-	error = start(&child, q, &none);
+	error = start_request(&child, q, &none);
 	if (!error)
 		error = wean_wait(&child, -1, &status);
 	wean_release(&child);

@@ -10,6 +10,12 @@
 #include "closer.h"
 #include "launch_steps.h"
 
+#ifdef __GLIBC_PREREQ
+# if __GLIBC_PREREQ(2, 34)
+#  define HAVE_ADDCLOSEFROM 1
+# endif
+#endif
+
 #ifdef HAVE_ADDCLOSEFROM
 
 struct actions {
@@ -107,7 +113,7 @@ set_attributes(struct actions *a, const struct plan *p)
 }
 
 static int
-goes_past(int error)
+is_passed_over(int error)
 {
 	return error == EACCES || error == ENOENT || error == ENOTDIR;
 }
@@ -119,14 +125,14 @@ try_programs(struct actions *a, const struct plan *p)
 	int error = ENOENT;
 	pid_t pid = -1;
 
-	for (int i = 0; p->programs[i] && goes_past(error); i++)
+	for (int i = 0; p->programs[i] && is_passed_over(error); i++)
 		error = posix_spawn(&pid, p->programs[i], &a->files, &a->attributes, p->argv,
 		                    p->env);
 	return error ? -ENOTSUP : pid;
 }
 
 static int
-start(const struct plan *p)
+start_program(const struct plan *p)
 {
 	struct actions a = { .error = 0 };
 	int pid;
@@ -166,7 +172,7 @@ wean_posix_spawn(struct launch *l)
 	int saved = errno, pid = -ENOTSUP;
 
 	if (can_do(l->plan)) {
-		pid = start(l->plan);
+		pid = start_program(l->plan);
 		l->report->closed = CLOSE_FROM;
 		errno = saved;
 	}

@@ -159,13 +159,13 @@ wean_plan_slots(struct plan *p)
 	size_t n = p->opt->nfds + 3;
 	int error;
 
-	p->slots = plan_take(p, n, sizeof p->slots[0]);
-	p->opens = plan_take(p, n, sizeof p->opens[0]);
-	p->sames = plan_take(p, n, sizeof p->sames[0]);
-	p->fetches = plan_take(p, n + 3, sizeof p->fetches[0]);
-	p->moves = plan_take(p, WEAN_FDMAP_STEPS(n + 4), sizeof p->moves[0]);
-	p->keep.number = plan_take(p, n + 4, sizeof p->keep.number[0]);
-	p->shut.number = plan_take(p, n + 9, sizeof p->shut.number[0]);
+	p->slots = wean_plan_take(p, n, sizeof p->slots[0]);
+	p->opens = wean_plan_take(p, n, sizeof p->opens[0]);
+	p->sames = wean_plan_take(p, n, sizeof p->sames[0]);
+	p->fetches = wean_plan_take(p, n + 3, sizeof p->fetches[0]);
+	p->moves = wean_plan_take(p, WEAN_FDMAP_STEPS(n + 4), sizeof p->moves[0]);
+	p->keep.number = wean_plan_take(p, n + 4, sizeof p->keep.number[0]);
+	p->shut.number = wean_plan_take(p, n + 9, sizeof p->shut.number[0]);
 	if (!p->slots || !p->opens || !p->sames || !p->fetches || !p->moves
 	    || !p->keep.number || !p->shut.number)
 		return plan_no_memory(p);

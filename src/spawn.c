@@ -45,7 +45,7 @@ make_pipes(struct plan *p)
 }
 
 static int
-start(struct plan *p, struct scratch *scratch, struct wean_child *child, int *in)
+start_child(struct plan *p, struct scratch *scratch, struct wean_child *child, int *in)
 {
 	int error;
 
@@ -100,7 +100,7 @@ wean_spawn_stage(struct wean_child *child, char *const argv[],
 	*child = wean_no_child();
 	error = wean_plan_make(&frame.plan, argv, opt, frame.memory, sizeof frame.memory);
 	if (!error)
-		error = start(&frame.plan, &frame.scratch, child, in);
+		error = start_child(&frame.plan, &frame.scratch, child, in);
 	return finish(&frame.plan, child, error);
 }
 

@@ -4,7 +4,7 @@
 #include "handle.h"
 #include "sys.h"
 
-enum { AFTER_KILL_MS = 1000, NAP_MS = 5 };
+enum { AFTER_KILL_MS = 1000, STOP_NAP_MS = 5 };
 
 static int
 leads(const struct wean_child *child)
@@ -56,7 +56,7 @@ await_group(struct wean_child *child, long long deadline, const struct pump *pum
 	    || wean_wait(child, 0, NULL) != 0)
 		return 0;
 	while (!error && wean_kill_group(child, 0) == 0 && wean_sys_now_ms() < deadline)
-		error = pass_time(child, -1, NAP_MS, &nap, pump);
+		error = pass_time(child, -1, STOP_NAP_MS, &nap, pump);
 	return error;
 }
 

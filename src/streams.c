@@ -65,7 +65,7 @@ let_go(struct stream *s)
 }
 
 static void
-push(struct stream *s)
+link_in(struct stream *s)
 {
 	s->next = first();
 	while (!__atomic_compare_exchange_n(&streams, &s->next, s, 0, __ATOMIC_RELEASE,
@@ -86,7 +86,7 @@ wean_stream_new(void)
 		s->state = HELD;
 		s->file = NULL;
 		s->watch = NOTHING;
-		push(s);
+		link_in(s);
 	}
 	s->child = (struct wean_child){ 0 };
 	__atomic_store_n(&s->pid, wean_sys_getpid(), __ATOMIC_RELAXED);
@@ -169,7 +169,7 @@ enum { SAME, CLOSED, ANOTHER };
 static int
 what_is_there(const struct stream *s)
 {
-	struct sys_file file;
+	struct sys_file file = { 0 };
 	int r = wean_sys_file(s->fd, &file);
 
 	if (r < 0)
@@ -196,7 +196,7 @@ wean_stream_take(FILE *file)
 
 /* The status stays in the child, for a stream that lives on without its descriptor. */
 static void
-reap(struct stream *s)
+reap_stream(struct stream *s)
 {
 	if (!hold(s, OPEN))
 		return;
@@ -217,11 +217,11 @@ reap_those_over(struct stream *const *some, struct sys_poll *polls, size_t n)
 
 	for (size_t i = 0; r != 0 && i < n; i++)
 		if (r < 0 || polls[i].revents)
-			reap(some[i]);
+			reap_stream(some[i]);
 }
 
 /* Only a child that is over is worth a look at its stream, and one poll tells of many.
-   A number that meanwhile became another's does no harm: reap() looks again. */
+   A number that meanwhile became another's does no harm: reap_stream() looks again. */
 void
 wean_streams_reap(void)
 {
@@ -239,7 +239,7 @@ wean_streams_reap(void)
 		if (!is_of(s, pid))
 			continue;
 		if (fd == ASK)
-			reap(s);
+			reap_stream(s);
 		else
 			some[n] = s, polls[n++] = (struct sys_poll){ fd, SYS_POLL_IN, 0 };
 		if (n == AT_ONCE) {

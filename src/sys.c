@@ -296,7 +296,7 @@ struct statx_ {
 };
 
 static int
-file_of(int fd, const char *path, int flags, struct sys_file *file)
+statx_file(int fd, const char *path, int flags, struct sys_file *file)
 {
 	enum { DONT_SYNC = 0x4000, TYPE_MODE_INO = 0x103 };
 	struct statx_ s;
@@ -313,13 +313,13 @@ file_of(int fd, const char *path, int flags, struct sys_file *file)
 int
 wean_sys_file(int fd, struct sys_file *file)
 {
-	return file_of(fd, "", AT_EMPTY_PATH, file);
+	return statx_file(fd, "", AT_EMPTY_PATH, file);
 }
 
 int
 wean_sys_file_at(int dir, const char *path, struct sys_file *file)
 {
-	return file_of(dir, path, 0, file);
+	return statx_file(dir, path, 0, file);
 }
 
 /* libc's own function would be bound to in the child. */
@@ -632,7 +632,7 @@ wean_sys_setgroups(size_t n, const unsigned *groups)
 }
 
 static int
-set_ids(long set, long get, unsigned id)
+set_all_three(long set, long get, unsigned id)
 {
 	unsigned real, effective, saved;
 	int r = ICALL(set, id, id, id);
@@ -645,13 +645,13 @@ set_ids(long set, long get, unsigned id)
 int
 wean_sys_setgid(unsigned gid)
 {
-	return set_ids(SYS_setresgid_, SYS_getresgid_, gid);
+	return set_all_three(SYS_setresgid_, SYS_getresgid_, gid);
 }
 
 int
 wean_sys_setuid(unsigned uid)
 {
-	return set_ids(SYS_setresuid_, SYS_getresuid_, uid);
+	return set_all_three(SYS_setresuid_, SYS_getresuid_, uid);
 }
 
 int
@@ -811,7 +811,11 @@ wean_sys_pidfd_status(int pidfd, struct wean_status *status)
 # define NSIG_ 64
 #endif
 
-const int wean_sys_last_signal = NSIG_;
+int
+wean_sys_last_signal(void)
+{
+	return NSIG_;
+}
 
 static int
 mask(const struct sys_sigset *set, struct sys_sigset *old)

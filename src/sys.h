@@ -147,7 +147,7 @@ int wean_sys_block_all(struct sys_sigset *old);
 int wean_sys_set_mask(const struct sys_sigset *mask);
 void wean_sys_add_signals(struct sys_sigset *set, unsigned long long signals);
 
-extern const int wean_sys_last_signal;
+int wean_sys_last_signal(void);
 enum sys_disposition { SYS_DEFAULT, SYS_IGNORE, SYS_HANDLER };
 int wean_sys_disposition(int sig);
 int wean_sys_set_disposition(int sig, enum sys_disposition);

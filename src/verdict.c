@@ -19,7 +19,7 @@ is_dead(struct launch *l)
 }
 
 static void
-reap(struct launch *l)
+reap_failed(struct launch *l)
 {
 	wean_sys_wait(l->pidfd, l->pid, SYS_ANY, NULL);
 }
@@ -76,6 +76,6 @@ wean_verdict(struct launch *l)
 	if (!reaped && !r->error && r->stage == WEAN_STAGE_EXEC)
 		return 0;
 	if (!reaped)
-		reap(l);
+		reap_failed(l);
 	return plan_fail(l->plan, r->stage, r->index, r->error ? r->error : ECANCELED);
 }

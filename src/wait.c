@@ -38,7 +38,7 @@ store(struct handle *h, const struct wean_status *s)
 }
 
 static void
-recall(const struct handle *h, struct wean_status *s)
+tell_again(const struct handle *h, struct wean_status *s)
 {
 	long long usage[3];
 
@@ -227,7 +227,7 @@ wait_for(struct wean_child *child, int timeout_ms, struct wean_status *status, i
 	if (state == HANDLE_RUNS)
 		error = wait_running(child, timeout_ms, eintr);
 	if (!error && status)
-		recall(wean_handle(child), status);
+		tell_again(wean_handle(child), status);
 	return error;
 }
 

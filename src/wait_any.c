@@ -12,17 +12,11 @@ struct watch {
 	int wants_eintr;
 };
 
-static int
-runs(const struct wean_child *child)
-{
-	return wean_handle_state(child) == HANDLE_RUNS;
-}
-
 /* What poll saw nothing of need not be asked. */
 static int
 may_be_over(const struct watch *w, size_t i)
 {
-	return runs(&w->children[i])
+	return wean_handle_runs(&w->children[i])
 	    && (!w->polls || w->polls[i].fd < 0 || w->polls[i].revents);
 }
 
@@ -33,7 +27,7 @@ find_over(const struct watch *w, size_t *which)
 	int r = -ESRCH, over;
 
 	for (size_t i = 0; i < w->n; i++) {
-		if (runs(&w->children[i]))
+		if (wean_handle_runs(&w->children[i]))
 			r = 0;
 		if (!may_be_over(w, i) || (over = wean_child_is_over(&w->children[i])) == 0)
 			continue;
@@ -50,12 +44,12 @@ watch_all(struct watch *w)
 	w->naps = !w->polls;
 	for (size_t i = 0; i < w->n; i++) {
 		const struct wean_child *c = &w->children[i];
-		int fd = runs(c) ? c->pidfd : -1;
+		int fd = wean_handle_runs(c) ? c->pidfd : -1;
 
 		if (w->polls)
 			w->polls[i] = (struct sys_poll){ fd, SYS_POLL_IN, SYS_POLL_IN };
-		w->naps |= runs(c) && fd < 0;
-		w->wants_eintr |= runs(c) && wean_handle_wants_eintr(c);
+		w->naps |= wean_handle_runs(c) && fd < 0;
+		w->wants_eintr |= wean_handle_runs(c) && wean_handle_wants_eintr(c);
 	}
 }
 

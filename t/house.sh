@@ -11,7 +11,8 @@ low='sys fdmap env path closer'
 rooms="
 clone3:
 sys:                clone3
-fdmap env path probe sys_host: sys
+fdmap env path probe_child sys_host: sys
+probe:              sys probe_child
 closer:             sys fdmap
 close:              closer
 plan slots table:   $low plan request

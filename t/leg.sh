@@ -15,13 +15,18 @@ configure() {
 	../tree/configure --enable-werror "$@"
 }
 
-# with_check CC NAME ARGUMENT...: configured with a Check that CC has built in
-# matrix/NAME; peers of the benchmark and all that pkg-config knows besides stay out.
-with_check() {
+# need_check CC NAME: a Check that CC has built in matrix/NAME.
+need_check() {
 	cc=$1 check=$PWD/matrix/$2
-	shift 2
 	[ -f "$check/lib/pkgconfig/check.pc" ] ||
 		"${SHELL:-sh}" matrix/tree/t/check-from-source.sh "$cc" "$check"
+}
+
+# with_check CC NAME ARGUMENT...: configured with that; peers of the benchmark and all that
+# pkg-config knows besides stay out.
+with_check() {
+	need_check "$1" "$2"
+	shift 2
 	configure CC="$cc" PKG_CONFIG=pkg-config PKG_CONFIG_LIBDIR="$check/lib/pkgconfig" "$@"
 }
 
@@ -93,6 +98,14 @@ copy_build() {
 	rm -f t/*.log t/*.trs
 }
 
+# The library closes by a system call of its own, so for ThreadSanitizer a number that comes
+# again is the same descriptor.
+suppress_close() {
+	echo 'race:^__interceptor_close$' >suppressions
+	TSAN_OPTIONS=suppressions=$PWD/suppressions
+	export TSAN_OPTIONS
+}
+
 # With a Check built for another machine, whose programs find their loader by themselves:
 # t/kid is executed with any environment; libc loads libgcc_s, to end a thread, by the
 # path of the old kind alone.
@@ -128,6 +141,10 @@ user)
 	copy_build "$own/tree"
 	;;
 programs) copy_build "matrix/$leg" ;;
+amalgamation)
+	need_check musl-gcc check-musl
+	copy_build "matrix/$leg"
+	;;
 highlimit | valgrind)
 	lacks='default ptrace seccomp native pidfd table exec signals'
 	copy_build "matrix/$leg"
@@ -155,11 +172,7 @@ asan)
 tsan)
 	lacks='native ptrace signals'
 	configure CC=gcc CFLAGS='-g -O1 -fsanitize=thread' # clang's dies on libc's clone
-	# The library closes by a system call of its own, so a number that comes again is
-	# taken for the same descriptor.
-	echo 'race:^__interceptor_close$' >suppressions
-	TSAN_OPTIONS=suppressions=$PWD/suppressions
-	export TSAN_OPTIONS
+	suppress_close
 	;;
 *)
 	echo "leg.sh: no leg $leg" >&2
@@ -186,6 +199,33 @@ $make -j"$jobs" all
 run_some() {
 	some=$(printf 't/test_%s ' "$@")
 	$run check_PROGRAMS="t/kid $some" TESTS="$some ${also-}"
+}
+
+# one_file NAME CC OPTIONS TEST...: those tests, linked to what CC makes of wean.c.  Their
+# own objects serve, unless they are for another libc or have to know of a sanitizer.
+# shellcheck disable=SC2016,SC2086 # for make; lists
+one_file() {
+	name=$1 with=$2 options="-g -O1 $3" libs='$(CHECK_LIBS)'
+	some=$(shift 3; printf 't/test_%s ' "$@")
+	rm -f $some
+	case $name in
+	asan | tsan)
+		rm -f t/test_*.o
+		;;
+	musl)
+		rm -f t/kid t/*.o t/*.lo t/libtest.la
+		options="$options -isystem $check/include"
+		libs=$(PKG_CONFIG_LIBDIR=$check/lib/pkgconfig pkg-config --libs check)
+		;;
+	esac
+	$with -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror $options \
+		-DWEAN_WITH_CMD -DWEAN_WITH_POPEN -c wean.c
+	"${SHELL:-sh}" ../tree/t/amalgamation.sh wean.o "$options"
+	$run CC="$with" CFLAGS="$options" check_PROGRAMS="t/kid $some" TESTS="$some" \
+		LDADD="t/.libs/libtest.a wean.o $libs -lpthread"
+	for file in t/test_*.log t/test_*.trs; do
+		mv "$file" "t/$name-${file#t/}"
+	done
 }
 
 # What every way to start a child has to do, whatever the machine.
@@ -241,6 +281,24 @@ musl) run_some $whole counts descriptors failures frugal host scan ;;
 musl-static)
 	also=t/chroot.sh
 	run_some maps spawn stdio $output
+	;;
+amalgamation)
+	$make amalgamation
+	core=$(all_but 'command.*' $PUBLIC_TESTS | sed 's/t.test_//g')
+	dozen='adopt close cmd communicate explain open pipeline popen popen_threads reader run
+		spawn stop threads'
+	one_file gcc gcc '' $core
+	one_file clang clang '' $dozen
+	one_file protector gcc -fstack-protector-all $dozen
+	CK_EXCLUDE_TAGS=native CK_TIMEOUT_MULTIPLIER=10 UBSAN_OPTIONS=print_stacktrace=1
+	export CK_TIMEOUT_MULTIPLIER UBSAN_OPTIONS
+	one_file asan gcc '-fsanitize=address,undefined -fno-sanitize-recover=all' $dozen
+	CK_EXCLUDE_TAGS='native ptrace signals'
+	suppress_close
+	one_file tsan gcc -fsanitize=thread communicate popen_threads races reader run \
+		reaped spawn threads wait_many
+	CK_EXCLUDE_TAGS=
+	one_file musl musl-gcc '' $dozen
 	;;
 asan) run_some $whole environment explain_exec failures popen_threads scan sweep_calls ;;
 tsan) run_some $output popen_threads races reaped spawn stress threads wait_many ;;

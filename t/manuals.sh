@@ -251,7 +251,10 @@ check_program() { # NAME
 mkdir "$tmp/run"
 for file in "$examples"/*.c; do
 	name=$(basename "$file" .c)
-	[ "$name" = demo ] || check_program "$name"
+	case $name in
+	demo | epoll | glib) ;; # too long for a page; the last two: t/loops.sh
+	*) check_program "$name" ;;
+	esac
 done
 for page in "$man"/*.3; do
 	grep -q '^/\* [a-z0-9_]*\.c \\- ' "$page" || fail "$page shows no program"

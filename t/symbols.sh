@@ -5,10 +5,10 @@ set -u
 
 # The objects that run between clone and exec, and what they call outside of themselves:
 # these and nothing else.  No libc, no allocation, no instrumentation.
-between='child child_fds closer'
+between='child child_fds closer probe_child'
 called_between='
 wean_sys_chdir wean_sys_close wean_sys_close_on_exec wean_sys_close_range
-wean_sys_control_tty wean_sys_disposition wean_sys_dup_onto wean_sys_exec wean_sys_exit
+wean_sys_control_tty wean_sys_disposition wean_sys_dup_above wean_sys_dup_onto wean_sys_exec wean_sys_exit
 wean_sys_fchdir wean_sys_file wean_sys_file_at wean_sys_foreground wean_sys_getpgid
 wean_sys_getpid wean_sys_getppid wean_sys_is_cgroup2 wean_sys_last_signal wean_sys_limit wean_sys_list_open
 wean_sys_list_read wean_sys_rewind wean_sys_listed wean_sys_nice
@@ -17,7 +17,7 @@ wean_sys_nofile wean_sys_pdeathsig wean_sys_pidfd_getfd wean_sys_pidfd_open wean
 wean_sys_set_close_on_exec wean_sys_table_size
 wean_sys_set_disposition wean_sys_set_foreground wean_sys_set_mask wean_sys_setgid
 wean_sys_setgroups wean_sys_setpgid wean_sys_setsid wean_sys_setuid wean_sys_sleep_us
-wean_sys_umask wean_sys_unshare_files wean_sys_write
+wean_sys_umask wean_sys_unshare_files wean_sys_wait wean_sys_write
 '
 
 # The variables that outlive a call.

@@ -239,7 +239,7 @@ whole="$every $pure $output close closer pipeline_ends"
 case $leg in
 clang)
 	$make -j"$jobs" bench-programs demo-programs storm-programs
-	$run
+	PYTHON=python3 $run
 	;;
 posix_spawn | fork) run_some $every kill_group limits stranger terminals ;;
 user)

@@ -1,10 +1,10 @@
 #!/bin/sh
 # examples/python: the module is built for each interpreter that is here, and does what
 # t/python.py says.  Then Python's own test_subprocess judges it, under the first of them
-# or under all that PYTHON names: what fails there, and why, is in t/python.py too.  (In
-# legs that do repeated things less often it is left out, unless PYTHON is set.)  A start
-# takes no more system calls than Python's own, a wait does not look every now and then,
-# and other threads run during an exec.
+# or under all that PYTHON names: what fails there, and why, is in t/python.py too.  (It
+# takes long: without PYTHON only the layer that has all of wean in it, and not in legs
+# that do repeated things less often.)  A start takes no more system calls than Python's
+# own, a wait does not look every now and then, and other threads run during an exec.
 set -u
 
 : "${WEAN_KID:?}" "${CC:=cc}" "${CFLAGS=}" "${LDFLAGS=}"
@@ -63,13 +63,14 @@ judge() {
 		return
 	}
 	parts='ProcessTestCase ProcessTestCaseNoPoll POSIXProcessTestCase others'
-	for layer in 1 2; do
+	layers=${PYTHON:+1 }2
+	for layer in $layers; do
 		for part in $parts; do
 			run suite $layer "$part" >"$scratch/$version/$layer.$part" 2>&1 &
 		done
 	done
 	wait
-	for layer in 1 2; do
+	for layer in $layers; do
 		for part in $parts; do
 			log=$scratch/$version/$layer.$part
 			grep '^to fail' "$log"

@@ -41,7 +41,7 @@ request:
 # What Makefile.am does not name is not in a distribution.  A program is named without
 # its .c.
 unnamed=0
-for file in src/*.[ch] include/*.h t/*.[ch] t/*.sh t/highlimit t/bench/*.[ch] examples/c/*.c man/*.[137]; do
+for file in src/*.[ch] include/*.h t/*.[ch] t/*.sh t/highlimit t/bench/*.[ch] t/bench/*.sh t/bench/peer.* examples/c/*.c man/*.[137]; do
 	tr -s ' \t\\' '\n' <Makefile.am | grep -qx -e "$file" -e "${file%.c}" && continue
 	echo "FAILED: $file is not in Makefile.am"
 	unnamed=$((unnamed + 1))

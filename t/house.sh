@@ -42,9 +42,9 @@ request:
 # What Makefile.am does not name is not in a distribution.  A program is named without
 # its .c.
 unnamed=0
-for file in src/*.[ch] include/*.h t/*.[ch] t/*.sh t/*.lua t/*.py t/highlimit \
-	t/bench/*.[ch] examples/*/*.c examples/*/*.lua examples/*/*.py examples/*/*.scm \
-	examples/*/*/*.scm man/*.[137]; do
+for file in src/*.[ch] src/*.sh include/*.h t/*.[ch] t/*.sh t/*.lua t/*.py t/highlimit \
+	t/bench/*.[ch] t/bench/*.sh t/bench/peer.* t/bench/*.svg examples/*/*.c \
+	examples/*/*.lua examples/*/*.py examples/*/*.scm examples/*/*/*.scm man/*.[137]; do
 	tr -s ' \t\\' '\n' <Makefile.am | grep -qx -e "$file" -e "${file%.c}" && continue
 	echo "FAILED: $file is not in Makefile.am"
 	unnamed=$((unnamed + 1))

@@ -155,6 +155,67 @@ START_TEST(a_start_is_nine_calls_in_the_child_and_four_in_the_parent)
 }
 END_TEST
 
+/* The calls that man/wean_design.7 has in its rows of `who` and `other`. */
+static const char *names_in_manual(const char *who, const char *other, char *names, size_t size)
+{
+	char path[PATH_MAX], line[256], where[16], name[32];
+	size_t len = 0;
+
+	snprintf(path, sizeof path, "%s/wean_design.7", getenv("MANDIR"));
+	FILE *f = fopen(path, "r");
+	ck_assert_msg(f != NULL, "%s", path);
+	names[0] = '\0';
+	while (fgets(line, sizeof line, f))
+		if (sscanf(line, ".It %15s Ta Xr %31s 2 Ta", where, name) == 2 &&
+		    (!strcmp(where, who) || !strcmp(where, other)))
+			len += (size_t)snprintf(names + len, size - len, "%s%s",
+			                        len ? " " : "", name);
+	fclose(f);
+	return names;
+}
+
+/* Nothing of Check in here. */
+static int start_and_wait(void *arg)
+{
+	const struct request q = { .o = { 0 } };
+	struct wean_child child;
+
+	(void)arg;
+	if (prepare(&q))
+		return -1;
+	count_begin();
+	int error = spawn(&q, &child);
+	if (!error)
+		error = wean_wait(&child, -1, NULL);
+	wean_release(&child);
+	count_end();
+	return error;
+}
+
+START_TEST(the_manual_has_each_call_of_a_start_and_its_wait_in_order)
+{
+	char names[600], manual[600];
+	struct count c;
+
+	if (!getenv("MANDIR"))
+		SKIP("where the manual is says make");
+	kid();
+	int error = count_calls(&c, start_and_wait, NULL);
+	if (error > 0)
+		SKIP("no counting here: %s", strerror(error));
+	ck_assert_int_eq(error, 0);
+	/* The wait and the release are the parent's too. */
+	ck_assert_str_eq(count_names(&c, COUNT_CHILD, names, sizeof names),
+	                 names_in_manual("child", "child", manual, sizeof manual));
+	names_in_manual("parent", "parent", manual, sizeof manual);
+	size_t len = strlen(manual);
+	manual[len++] = ' ';
+	names_in_manual("wait", "release", manual + len, sizeof manual - len);
+	ck_assert_str_eq(count_names(&c, COUNT_PARENT, names, sizeof names), manual);
+	count_free(&c);
+}
+END_TEST
+
 START_TEST(a_copy_of_the_memory_takes_a_page_more_and_nothing_else)
 {
 	struct request q = {
@@ -338,6 +399,7 @@ static Suite *counts_suite(void)
 	tcase_set_tags(failed, "default ptrace");
 	tcase_add_loop_test(c, a_start_is_nine_calls_in_the_child_and_four_in_the_parent, 0,
 	                    COUNT(callers));
+	tcase_add_test(c, the_manual_has_each_call_of_a_start_and_its_wait_in_order);
 	tcase_add_loop_test(c, a_copy_of_the_memory_takes_a_page_more_and_nothing_else, 0,
 	                    COUNT(callers));
 	tcase_add_loop_test(c, where_all_is_inherited_nothing_is_closed, 0, COUNT(callers));

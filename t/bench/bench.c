@@ -22,33 +22,98 @@ const struct peer *const peers[PEERS] = {
 	[SHELL] = &peer_shell,
 	[PLAIN] = &peer_plain,
 	[POPENV] = &peer_popenv,
+	[SYSTEM] = &peer_system,
+	[WEAN_SYSTEM] = &peer_wean_system,
 	[GLIB] = &peer_glib,
+	[GSUBPROCESS] = &peer_gsubprocess,
 	[LIBUV] = &peer_uv,
+	[LIBPIPELINE] = &peer_libpipeline,
+	[PYTHON] = &peer_python,
+	[GUILE] = &peer_guile,
+	[NODE] = &peer_node,
+	[RUBY] = &peer_ruby,
+	[PERL] = &peer_perl,
+	[LUA] = &peer_lua,
 };
 
+/* name, what, when, and of struct kase what is not as in the first */
+#define CASE(name_, what_, when_, ...) \
+	{.name = name_, .what = what_, .when = when_, __VA_ARGS__}
+
 const struct kase cases[CASES] = {
-	[FEW] = {"few", "few descriptors open", 0, 0, 0},
-	[OPEN1000] = {"1000", "1,000 descriptors open", 1000, 0, 0},
-	[OPEN19000] = {"19000", "19,000 descriptors open", 19000, 0, 0},
-	[PIPE] = {"pipe", "its output read from a pipe", 0, 1, 0},
-	[PIPE19000] = {"pipe19000", "the same, 19,000 descriptors open", 19000, 1, 0},
-	[BIG] = {"4g", "4 GB resident", 0, 0, 4096},
+	[FEW] = CASE("few", "few descriptors open", ALWAYS, .open = 0),
+	[OPEN100] = CASE("100", "100 descriptors open", LONG, .open = 100),
+	[OPEN1000] = CASE("1000", "1,000 descriptors open", ALWAYS, .open = 1000),
+	[OPEN5000] = CASE("5000", "5,000 descriptors open", LONG, .open = 5000),
+	[OPEN19000] = CASE("19000", "19,000 descriptors open", ALWAYS, .open = 19000),
+	[OPEN1M] = CASE("1m", "1,000,000 descriptors open", HIGH, .open = 1000000,
+	                .limit = 1073741816),
+	[LIMIT256] = CASE("nofile256", "RLIMIT_NOFILE 256", LONG, .limit = 256),
+	[LIMIT1024] = CASE("nofile1024", "RLIMIT_NOFILE 1,024", LONG, .limit = 1024),
+	[LIMIT5000] = CASE("nofile5000", "RLIMIT_NOFILE 5,000", LONG, .limit = 5000),
+	[LIMIT20000] = CASE("nofile20000", "RLIMIT_NOFILE 20,000", LONG, .limit = 20000),
+	[LIMIT1M] = CASE("nofile1m", "RLIMIT_NOFILE 1,048,576", HIGH, .limit = 1048576),
+	[LIMIT1G] = CASE("nofile1g", "RLIMIT_NOFILE 1,073,741,816", HIGH,
+	                 .limit = 1073741816),
+	[MB512] = CASE("512m", "512 MB resident", LONG, .resident = 512),
+	[GB2] = CASE("2g", "2 GB resident", LONG, .resident = 2048),
+	[GB8] = CASE("8g", "8 GB resident", LONG, .resident = 8192),
+	[PIPE] = CASE("pipe", "its output read from a pipe", ALWAYS, .pipes = 1),
+	[PIPES3] = CASE("pipes3", "input, output and errors by pipes", LONG, .pipes = 3),
+	[PIPE19000] = CASE("pipe19000", "a pipe, 19,000 descriptors open", ALWAYS,
+	                   .pipes = 1, .open = 19000),
+	[PIPES3_19000] = CASE("pipes3-19000", "three pipes, 19,000 descriptors open", LONG,
+	                      .pipes = 3, .open = 19000),
+	[PIPE1M] = CASE("pipe1m", "a pipe, 1,000,000 descriptors open", HIGH, .pipes = 1,
+	                .open = 1000000, .limit = 1073741816),
+	[THREAD1] = CASE("thread1", "a thread of its own", LONG, .threads = 1),
+	[THREADS2] = CASE("threads2", "two threads at the same time", LONG, .threads = 2),
+	[THREADS4] = CASE("threads4", "four threads at the same time", LONG, .threads = 4),
+	[THREADS8] = CASE("threads8", "eight threads at the same time", LONG, .threads = 8),
+	[ENV2000] = CASE("env2000", "2,000 entries in the environment", LONG, .env = 2000),
+	[PATH1] = CASE("path1", "searched, PATH of one element", LONG, .path = 1),
+	[PATH50] = CASE("path50", "searched, PATH of fifty elements", LONG, .path = 50),
+	[PROFILE] = CASE("profile", "clone3 and close_range refused", LONG, .profile = 1),
+	[PROFILE1000] = CASE("profile1000", "the same, 1,000 descriptors open", LONG,
+	                     .profile = 1, .open = 1000),
 };
 
 struct cell cells[CASES][PEERS][PASSES];
+struct counts counted[CASES][PEERS];
 char notes[CASES][NOTE];
-struct settings set = {PASSES, 4000, {0}, {0}, WEAN, ""};
+struct settings set = {.passes = 3, .slice = 1000, .to = WEAN, .counts = 1};
+
+const char *absent(int p)
+{
+	return peers[p]->script ? script_absent(peers[p]) : peers[p]->absent();
+}
+
+/* Another job than the case's. */
+const char *unfit(int c, int p)
+{
+	const struct kase *k = &cases[c];
+	const int most = peers[p]->at_most;
+
+	if (k->pipes && most & NO_PIPE)
+		return "has no pipe";
+	if (k->pipes > 1 && most & ONE_PIPE)
+		return "has one pipe at most";
+	if (k->threads && most & ONE_THREAD)
+		return "is not for several threads";
+	return NULL;
+}
 
 static const char *csv;
+static int most = LONG; /* the kind of run: cases so far are measured */
 
 static void list(void)
 {
 	printf("peers:\n");
 	for (int p = 0; p < PEERS; p++) {
-		const char *absent = peers[p]->absent();
+		const char *why = absent(p);
 
 		printf("  %-21s  %s%s%s\n", peers[p]->name, peers[p]->what,
-		       absent ? "; absent: " : "", absent ? absent : "");
+		       why ? "; absent: " : "", why ? why : "");
 	}
 	printf("cases:\n");
 	for (int c = 0; c < CASES; c++)
@@ -92,21 +157,44 @@ static int choose(char *names, int (*named)(const char *), int *wanted, int end)
 	return 1;
 }
 
-static void all_if_none(int *wanted, int n)
+static int any(const int *wanted, int n)
 {
-	int any = 0;
+	int found = 0;
 
 	for (int i = 0; i < n; i++)
-		any |= wanted[i];
-	for (int i = 0; i < n; i++)
-		wanted[i] |= !any;
+		found |= wanted[i];
+	return found;
+}
+
+/* What was named, or else what belongs to this kind of run; a peer, all. */
+static void complete_choice(void)
+{
+	if (!any(set.cases, CASES))
+		for (int c = 0; c < CASES; c++)
+			set.cases[c] = most == HIGH
+				? c == FEW || c == PIPE || cases[c].when == HIGH
+				: cases[c].when <= most;
+	if (!any(set.peers, PEERS))
+		for (int p = 0; p < PEERS; p++)
+			set.peers[p] = 1;
+}
+
+/* For who writes tables: "peer NAME" and "case NAME" in their order. */
+static void list_names(void)
+{
+	for (int p = 0; p < PEERS; p++)
+		printf("peer %s\n", peers[p]->name);
+	for (int c = 0; c < CASES; c++)
+		printf("case %s\n", cases[c].name);
 }
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: bench [--quick] [--case NAME,...] [--peers NAME,...]\n"
-	                "             [--to PEER] [--csv FILE] [--program FILE]\n"
-	                "       bench --list\n");
+	fprintf(stderr, "usage: bench [--quick | --high] [--case NAME,...]\n"
+	                "             [--peers NAME,...] [--to PEER] [--csv FILE]\n"
+	                "             [--passes N] [--slice MS] [--no-counts]\n"
+	                "             [--program FILE] [--scripts DIRECTORY]\n"
+	                "       bench --list | --names\n");
 	return 0;
 }
 
@@ -116,6 +204,19 @@ static int take_option(int letter)
 	case 'q':
 		set.passes = 3;
 		set.slice = 1000;
+		most = ALWAYS;
+		return 1;
+	case 'h':
+		most = HIGH;
+		return 1;
+	case 'n':
+		set.passes = atoi(optarg);
+		return (set.passes > 0 && set.passes <= PASSES) || usage();
+	case 's':
+		set.slice = atoi(optarg);
+		return set.slice > 0 || usage();
+	case 'o':
+		set.counts = 0;
 		return 1;
 	case 'c':
 		return choose(optarg, case_named, set.cases, CASES);
@@ -130,8 +231,13 @@ static int take_option(int letter)
 	case 'x':
 		snprintf(set.program, sizeof set.program, "%s", optarg);
 		return 1;
+	case 'S':
+		return realpath(optarg, set.scripts) || unknown(optarg);
 	case 'l':
 		list();
+		exit(0);
+	case 'N':
+		list_names();
 		exit(0);
 	default:
 		return usage();
@@ -141,38 +247,56 @@ static int take_option(int letter)
 static int take_options(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"quick", 0, NULL, 'q'},   {"case", 1, NULL, 'c'},
-		{"peers", 1, NULL, 'p'},   {"to", 1, NULL, 't'},
-		{"csv", 1, NULL, 'f'},     {"program", 1, NULL, 'x'},
-		{"list", 0, NULL, 'l'},    {NULL, 0, NULL, 0},
+		{"quick", 0, NULL, 'q'},   {"high", 0, NULL, 'h'},
+		{"case", 1, NULL, 'c'},    {"peers", 1, NULL, 'p'},
+		{"to", 1, NULL, 't'},      {"csv", 1, NULL, 'f'},
+		{"passes", 1, NULL, 'n'},  {"slice", 1, NULL, 's'},
+		{"no-counts", 0, NULL, 'o'}, {"program", 1, NULL, 'x'},
+		{"scripts", 1, NULL, 'S'},
+		{"list", 0, NULL, 'l'},    {"names", 0, NULL, 'N'},
+		{NULL, 0, NULL, 0},
 	};
 	int letter;
 
 	while ((letter = getopt_long(argc, argv, "", options, NULL)) != -1)
 		if (!take_option(letter))
 			return 0;
-	all_if_none(set.cases, CASES);
-	all_if_none(set.peers, PEERS);
+	complete_choice();
 	return optind == argc || usage();
 }
 
 /* Beside us, or above where libtool put us into a folder of its own. */
-static int find_program(void)
+static int find_file(const char *name, char path[PATH_MAX])
 {
-	static const char *const places[] = {"/tiny", "/../tiny"};
+	static const char *const places[] = {"", "/.."};
 	char self[PATH_MAX / 2] = "";
 
-	if (*set.program)
-		return 1;
 	if (readlink("/proc/self/exe", self, sizeof self - 1) > 0)
 		*strrchr(self, '/') = '\0';
 	for (int i = 0; i < 2; i++) {
-		snprintf(set.program, sizeof set.program, "%s%s", self, places[i]);
-		if (access(set.program, X_OK) == 0)
+		snprintf(path, PATH_MAX, "%s%s/%s", self, places[i], name);
+		if (access(path, R_OK) == 0)
 			return 1;
 	}
-	fprintf(stderr, "bench: no program 'tiny' in '%s', see --program\n", self);
 	return 0;
+}
+
+static int find_files(void)
+{
+	if (!*set.scripts && find_file("peer.py", set.scripts))
+		*strrchr(set.scripts, '/') = '\0';
+	if (*set.program || find_file("tiny", set.program))
+		return 1;
+	fprintf(stderr, "bench: there is no program 'tiny', see --program\n");
+	return 0;
+}
+
+static void print_absent(void)
+{
+	for (int p = 0; p < PEERS; p++)
+		if (set.peers[p] && absent(p))
+			printf("absent: %s: %s\n", peers[p]->name, absent(p));
+	printf("\n");
 }
 
 static void print_head(void)
@@ -186,11 +310,15 @@ static void print_head(void)
 	       limit_of_descriptors(), set.passes, set.slice / 1e3);
 	printf("Microseconds to start a program that ends at once, and to reap it.\n"
 	       "Peers take turns of up to 16 starts.  best: of all; calm: one in ten of\n"
-	       "the turns' bests is below it; median: of the turns' medians.  Ratios\n"
-	       "are of the calm times.\n");
+	       "the turns' bests is below it; median: of the turns' medians; blocked: of\n"
+	       "the calm time what passes before the call that starts returns.  Ratios\n"
+	       "are of the calm times.  calls: system calls of the caller + of the child\n"
+	       "before its exec; heap: allocations of the caller.\n\n");
+	print_absent();
+	fflush(stdout);
 }
 
-/* 0: a case broke off, or a peer failed. */
+/* 0: somewhere ours was not measured. */
 static int run_all(void)
 {
 	int good = 1;
@@ -207,8 +335,12 @@ int main(int argc, char **argv)
 {
 	int good;
 
-	if (!take_options(argc, argv) || !find_program())
+	if (argc > 5 && strcmp(argv[1], "--serve") == 0)
+		return serve(argv + 2);
+	if (!take_options(argc, argv) || !find_files())
 		return 2;
+	for (int p = 0; p < PEERS; p++)
+		absent(p); /* looked for before a case changes PATH */
 	print_head();
 	good = run_all();
 	for (int c = 0; c < CASES; c++)

@@ -2,21 +2,39 @@
 #include "bench.h"
 
 #include <errno.h>
+#include <unistd.h>
 #include <wean.h>
 
-static int run_wean(const struct job *job)
+static int drain_ends(struct wean_child *child, int pipes)
 {
-	struct wean_options options = {.out = job->pipe ? WEAN_PIPE : WEAN_INHERIT};
+	int said = 0, complained = 0;
+
+	if (pipes == 3)
+		close(child->in);
+	if (pipes > 0)
+		said = drain(child->out, 1);
+	if (pipes == 3)
+		complained = drain(child->err, 0);
+	child->in = child->out = child->err = -1;
+	return said ? said : complained;
+}
+
+static int run_wean(struct job *job)
+{
+	struct wean_options options = {0};
 	struct wean_status status;
 	struct wean_child child;
-	int error = wean_spawn(&child, job->argv, &options), said = 0;
+	int error, said;
 
+	if (job->pipes == 3)
+		options.in = options.err = WEAN_PIPE;
+	if (job->pipes > 0)
+		options.out = WEAN_PIPE;
+	error = wean_spawn(&child, job->argv, &options);
+	job->started = now();
 	if (error)
 		return error;
-	if (job->pipe) {
-		said = drain(child.out);
-		child.out = -1;
-	}
+	said = drain_ends(&child, job->pipes);
 	error = wean_wait(&child, -1, &status);
 	wean_release(&child);
 	if (error)
@@ -24,5 +42,6 @@ static int run_wean(const struct job *job)
 	return status.code ? EPROTO : said;
 }
 
-const struct peer peer_wean = {"wean", "wean_spawn, wean_wait, wean_release; defaults",
-                               never_absent, run_wean};
+const struct peer peer_wean = {.name = "wean",
+                               .what = "wean_spawn, wean_wait, wean_release; defaults",
+                               .absent = never_absent, .run = run_wean};

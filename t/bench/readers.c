@@ -77,6 +77,41 @@ int read_lines_getline(const struct text *text, long long *ns)
 	return compare(text, lines, bytes);
 }
 
+/* Whatever is there, at once. */
+int read_chunks_wean(const struct text *text, long long *ns)
+{
+	wean_reader *reader = NULL;
+	struct wean_child child;
+	size_t bytes = 0, len;
+	const char *data;
+	int error = start(text, &child);
+
+	(void)ns;
+	if (error)
+		return error;
+	error = wean_reader_new(&reader, child.out, 0);
+	while (!error && (error = wean_read_some(reader, &data, &len)) == 0 && data)
+		bytes += len;
+	wean_reader_free(reader);
+	return end(&child, error ? error : compare(text, text->lines, bytes));
+}
+
+int read_chunks_popen(const struct text *text, long long *ns)
+{
+	static char data[1 << 16];
+	FILE *stream = popen(text->command, "r");
+	size_t bytes = 0, got;
+
+	(void)ns;
+	if (!stream)
+		return errno;
+	while ((got = fread(data, 1, sizeof data, stream)) > 0)
+		bytes += got;
+	if (pclose(stream) != 0)
+		return EPROTO;
+	return compare(text, text->lines, bytes);
+}
+
 /* Looks at nothing. */
 int read_bare(const struct text *text, long long *ns)
 {

@@ -16,7 +16,8 @@ struct text {
 typedef int read_fn(const struct text *, long long *ns);
 
 read_fn pipe_wean, pipe_shell; /* through four more of `cat`, to nowhere */
-read_fn read_lines_wean, read_lines_getline, read_bare, collect_wean, collect_python;
+read_fn read_lines_wean, read_lines_getline, read_bare, read_chunks_wean,
+	read_chunks_popen, collect_wean, collect_python;
 extern read_fn *const collect_glib; /* NULL: built without it */
 
 #endif

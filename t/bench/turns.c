@@ -1,25 +1,25 @@
-/* turns.c - a case: its peers take turns in a process of their own, whose descriptors
-   and memory are as the case says.  That process lives as long as the passes go on,
-   and is stopped while it is not its turn: filling memory takes longer than a pass. */
+/* turns.c - a case: its peers take turns in a process of their own, in the state that the
+   case wants.  That process lives as long as the passes go on, and is stopped while it is
+   not its turn.  A library may end it: what was measured counts, and the next pass has a
+   new one. */
 #include "bench.h"
 
-#include <fcntl.h>
+#include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
 	BATCH = 16,      /* starts a turn, unless it gets longer than TURN */
 	TURN = 4000000,  /* ns */
 	TURNS = 1 << 14, /* at most */
-	SPARE = 1000     /* descriptors that a case leaves free */
+	THREADS = 8      /* at most */
 };
 
 /* How far a peer is. */
@@ -27,47 +27,124 @@ struct play {
 	int live, error;
 	long long spent;
 	size_t starts, turns;
-	double best[TURNS], median[TURNS]; /* of each turn */
+	double best[TURNS], median[TURNS], blocked[TURNS]; /* of each turn */
 };
 
 /* A case: shared between the driver and the process that runs it, where a peer that
    forks does not pay for copying it. */
 static struct table {
 	pid_t pid;
-	int alive;
+	int alive, pass;
 	char note[NOTE];
+	struct counts counted[PEERS];
 	struct play plays[PEERS];
 } *tables[CASES], *table;
 
-static long long now(void)
-{
-	struct timespec t;
+/* ---- turns ---- */
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
+static void end_turn(struct play *play, double *times, double *blocked, size_t n,
+                     size_t starts, long long spent)
+{
+	play->median[play->turns] = tenths(5, times, n);
+	play->best[play->turns] = times[0]; /* sorted by now */
+	play->blocked[play->turns] = tenths(0, blocked, n);
+	play->live = ++play->turns < TURNS;
+	play->starts += starts;
+	play->spent += spent;
 }
 
-static void take_turn(const struct peer *peer, const struct job *job, struct play *play)
+static void fail(struct play *play, int error)
 {
-	double times[BATCH];
+	play->error = error;
+	play->live = 0;
+}
+
+static void take_turn(const struct peer *peer, struct job job, struct play *play)
+{
+	double times[BATCH], blocked[BATCH];
 	long long start = now(), before = start, after = start;
 	size_t n = 0;
 
 	while (n < BATCH && after - start < TURN) {
-		play->error = peer->run(job);
+		int error = peer->run(&job);
+
 		after = now();
-		if (play->error) {
-			play->live = 0;
+		if (error) {
+			fail(play, error);
 			return;
 		}
-		times[n++] = (double)(after - before);
+		times[n] = (double)(after - before);
+		blocked[n++] = job.started ? (double)(job.started - before) : 0;
 		before = after;
 	}
-	play->median[play->turns] = tenths(5, times, n);
-	play->best[play->turns] = times[0]; /* sorted by now */
-	play->live = ++play->turns < TURNS;
-	play->starts += n;
-	play->spent += after - start;
+	end_turn(play, times, blocked, n, n, after - start);
+}
+
+/* Several threads at once. */
+struct worker {
+	pthread_t thread;
+	pthread_barrier_t *gate;
+	const struct peer *peer;
+	struct job job;
+	size_t n;
+	int error;
+};
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	long long begin;
+
+	pthread_barrier_wait(w->gate);
+	begin = now();
+	while (!w->error && w->n < BATCH && now() - begin < TURN) {
+		w->error = w->peer->run(&w->job);
+		w->n++;
+	}
+	return NULL;
+}
+
+/* Their mean: how many starts the process gets done in a time. */
+static void take_threads_turn(const struct peer *peer, const struct job *job, int threads,
+                              struct play *play)
+{
+	struct worker workers[THREADS];
+	pthread_barrier_t gate;
+	double time, blocked = 0;
+	long long begin, spent;
+	size_t n = 0;
+
+	pthread_barrier_init(&gate, NULL, (unsigned)threads + 1);
+	for (int i = 0; i < threads; i++) {
+		workers[i] = (struct worker){.gate = &gate, .peer = peer, .job = *job};
+		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
+			abort();
+	}
+	begin = now();
+	pthread_barrier_wait(&gate);
+	for (int i = 0; i < threads; i++) {
+		pthread_join(workers[i].thread, NULL);
+		n += workers[i].n;
+		play->error = play->error ? play->error : workers[i].error;
+	}
+	spent = now() - begin;
+	pthread_barrier_destroy(&gate);
+	if (play->error) {
+		play->live = 0;
+		return;
+	}
+	time = (double)spent / (double)n;
+	end_turn(play, &time, &blocked, 1, n, spent);
+}
+
+/* Some have a handler of SIGCHLD, installed once and for all: each has its own
+   disposition, which stays out of the turns of the others. */
+static void swap_handler(int p, int begins)
+{
+	static struct sigaction own[PEERS];
+	static const struct sigaction none;
+
+	sigaction(SIGCHLD, begins ? &own[p] : &none, begins ? NULL : &own[p]);
 }
 
 /* LLONG_MAX: nobody plays. */
@@ -83,7 +160,7 @@ static long long least_spent(void)
 
 /* All get the same time: who is a turn ahead of the last lets the others go, and the
    last one's share ends it. */
-static void take_turns(const struct job *job, long long share)
+static void take_turns(const struct job *job, int threads, long long share)
 {
 	long long least;
 
@@ -92,117 +169,124 @@ static void take_turns(const struct job *job, long long share)
 			int p = (round + i) % PEERS;
 			struct play *play = &table->plays[p];
 
-			if (play->live && play->spent <= least + TURN)
-				take_turn(peers[p], job, play);
+			if (!play->live || play->spent > least + TURN)
+				continue;
+			swap_handler(p, 1);
+			if (threads)
+				take_threads_turn(peers[p], job, threads, play);
+			else
+				take_turn(peers[p], *job, play);
+			swap_handler(p, 0);
 		}
 	}
 }
 
-int limit_of_descriptors(void)
+static int take_script_turn(struct script *s, size_t n, struct play *play)
 {
-	struct rlimit limit;
+	double times[BATCH], blocked[BATCH];
+	long long begin = now();
+	int error = script_run(s, n, times, blocked);
 
-	getrlimit(RLIMIT_NOFILE, &limit);
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-	return limit.rlim_max > INT_MAX ? INT_MAX : (int)limit.rlim_max;
+	if (!error)
+		end_turn(play, times, blocked, n, n, now() - begin);
+	return error;
 }
 
-/* From the lowest free number on, so that whatever is opened later is above. */
-static void fill_descriptors(int wanted)
+/* One that is a process plays alone: in turns, too, the length of which it learns. */
+static void play_script(const struct peer *peer, const struct job *job, int mb,
+                        struct play *play, long long share)
 {
-	int limit = limit_of_descriptors(), null = open("/dev/null", O_RDWR), n = 1;
+	struct script *s = script_begin(peer, job, mb);
+	double time, blocked;
+	int error = s ? script_run(s, 1, &time, &blocked) : errno;
 
-	while (n < wanted && n < limit - SPARE && dup(null) >= 0)
-		n++;
-	if (n < wanted)
-		snprintf(table->note, NOTE, " (only %d: the limit is %d)", n, limit);
+	while (!error && play->spent < share && play->turns < TURNS) {
+		size_t n = time > 0 ? (size_t)(TURN / time) : 1;
+
+		error = take_script_turn(s, n < 1 ? 1 : n > BATCH ? BATCH : n, play);
+		if (!error)
+			time = play->median[play->turns - 1];
+	}
+	if (error)
+		fail(play, error);
+	if (s)
+		script_end(s);
 }
 
-/* The number behind the last `key` in a file; 0: there is none. */
-static long long number_in(const char *path, const char *key)
-{
-	char line[128];
-	long long number = 0;
-	FILE *f = fopen(path, "r");
+/* ---- the process of a case ---- */
 
-	while (f && fgets(line, sizeof line, f))
-		if (strncmp(line, key, strlen(key)) == 0)
-			number = atoll(line + strlen(key));
-	if (f)
-		fclose(f);
-	return number;
+static int plays(int c, int p)
+{
+	return set.peers[p] && !absent(p) && !unfit(c, p);
 }
 
-/* MB that can be had, by the word of the kernel and of a container. */
-static long long memory_to_spare(void)
+static int is_apart(int p)
 {
-	long long mb = number_in("/proc/meminfo", "MemAvailable:") >> 10;
-	long long most = number_in("/sys/fs/cgroup/memory.max", "") >> 20;
-
-	return (most && most < mb ? most : mb) * 3 / 4;
+	return peers[p]->script || peers[p]->at_most & APART;
 }
 
-static void *new_memory(size_t bytes, int flag)
-{
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flag | MAP_ANONYMOUS, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
-/* In pages of the common size: huge ones would flatter fork. */
-static void fill_memory(long long wanted)
-{
-	long long mb = memory_to_spare();
-	size_t bytes = (size_t)(mb < wanted ? mb : wanted) << 20;
-	char *p = new_memory(bytes, MAP_PRIVATE);
-
-	if (!p)
-		bytes = 0;
-	else
-		madvise(p, bytes, MADV_NOHUGEPAGE);
-	for (size_t i = 0; i < bytes; i += 4096)
-		p[i] = 1;
-	if (bytes < (size_t)wanted << 20)
-		snprintf(table->note, NOTE, " (only %zu MB: no more is free)",
-		         bytes >> 20);
-}
-
-/* How many play. */
-static int begin_pass(void)
+/* How many play that are no processes of their own. */
+static int begin_pass(int c)
 {
 	int players = 0;
 
 	memset(table->plays, 0, sizeof table->plays);
 	for (int p = 0; p < PEERS; p++) {
-		table->plays[p].live = set.peers[p] && !peers[p]->absent();
+		table->plays[p].live = plays(c, p) && !is_apart(p);
 		players += table->plays[p].live;
 	}
 	return players;
 }
 
-/* The process of a case: stops when it is ready and after each pass. */
+/* Before any peer has played: what threads one has then is not there in a fork. */
+static void count_case(int c, const struct job *job)
+{
+	if (!set.counts || cases[c].threads || cases[c].resident)
+		return;
+	for (int p = 0; p < PEERS; p++)
+		if (plays(c, p) && peers[p]->run)
+			count_start(peers[p], job, &table->counted[p]);
+}
+
+/* To fill the memory of each takes long: that is done once. */
+static void play_scripts(int c, const struct job *job, int pass)
+{
+	const int mb = cases[c].resident;
+
+	for (int p = 0; p < PEERS; p++)
+		if (plays(c, p) && is_apart(p) && (pass == 0 || !mb))
+			play_script(peers[p], job, mb, &table->plays[p],
+			            set.slice * 1000000LL / 16);
+}
+
+static void play_pass(int c, const struct job *job, int pass)
+{
+	const int mb = cases[c].resident, players = begin_pass(c);
+	char *memory = mb ? fill_memory(mb, table->note) : NULL;
+
+	if (players)
+		take_turns(job, cases[c].threads, set.slice * 1000000LL / players);
+	if (mb)
+		empty_memory(memory, mb);
+	play_scripts(c, job, pass);
+}
+
+/* Stops when it is ready and after each pass. */
 static _Noreturn void play_case(int c)
 {
-	const int pipe = cases[c].pipe;
-	char say[] = "x", *argv[] = {set.program, pipe ? say : NULL, NULL};
-	char command[PATH_MAX + 2];
-	const struct job job = {argv, command, pipe};
-	int players;
+	const struct job *job;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	snprintf(command, sizeof command, "%s%s", set.program, pipe ? " x" : "");
-	if (cases[c].open)
-		fill_descriptors(cases[c].open);
-	if (cases[c].resident)
-		fill_memory(cases[c].resident);
+	job = enter_case(c, table->note);
+	if (table->pass == 0)
+		count_case(c, job);
 	for (;;) {
 		raise(SIGSTOP);
-		players = begin_pass();
-		if (players)
-			take_turns(&job, set.slice * 1000000LL / players);
+		play_pass(c, job, table->pass);
 	}
 }
+
+/* ---- the driver's side ---- */
 
 /* 0: it is dead. */
 static int stops(pid_t pid)
@@ -212,21 +296,17 @@ static int stops(pid_t pid)
 	return waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status);
 }
 
-static struct table *begin_case(int c)
+static void begin_case(int c)
 {
 	pid_t pid;
 
-	table = new_memory(sizeof *table, MAP_SHARED);
-	if (!table)
-		return NULL;
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)
 		play_case(c);
 	table->pid = pid;
 	table->alive = pid > 0 && stops(pid);
-	memcpy(notes[c], table->note, NOTE);
-	return table;
+	memcpy(counted[c], table->counted, sizeof counted[c]);
 }
 
 static struct cell cell_of(struct play *play)
@@ -236,33 +316,41 @@ static struct cell cell_of(struct play *play)
 	cell.median = tenths(5, play->median, play->turns);
 	cell.calm = tenths(1, play->best, play->turns);
 	cell.best = tenths(0, play->best, play->turns);
+	cell.blocked = tenths(1, play->blocked, play->turns);
 	return cell;
 }
 
-/* 0: a peer failed. */
-static int keep(int c, int pass)
+static void keep(int c, int pass)
 {
-	int good = 1;
-
-	for (int p = 0; p < PEERS; p++) {
+	memcpy(notes[c], table->note, NOTE);
+	for (int p = 0; p < PEERS; p++)
 		cells[c][p][pass] = cell_of(&table->plays[p]);
-		good &= cells[c][p][pass].error == 0;
-	}
-	return good;
+}
+
+static struct table *table_of(int c)
+{
+	if (!tables[c])
+		tables[c] = mmap(NULL, sizeof *table, PROT_READ | PROT_WRITE,
+		                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return tables[c] == MAP_FAILED ? NULL : tables[c];
 }
 
 int run_case(int c, int pass)
 {
-	table = tables[c];
-	if (pass == 0)
-		table = tables[c] = begin_case(c);
-	if (!table || !table->alive)
+	table = table_of(c);
+	if (!table)
 		return 0;
-	kill(table->pid, SIGCONT);
-	table->alive = stops(table->pid);
+	table->pass = pass;
 	if (!table->alive)
-		fprintf(stderr, "bench: case %s broke off\n", cases[c].name);
-	return keep(c, pass) && table->alive;
+		begin_case(c);
+	if (table->alive) {
+		kill(table->pid, SIGCONT);
+		table->alive = stops(table->pid);
+	}
+	if (!table->alive)
+		fprintf(stderr, "bench: case %s broke off in pass %d\n", cases[c].name, pass);
+	keep(c, pass);
+	return !plays(c, WEAN) || (cells[c][WEAN][pass].starts && !cells[c][WEAN][pass].error);
 }
 
 void end_cases(void)

@@ -1,0 +1,260 @@
+/* state.c - the state of the process that starts: its descriptors and their limit, its
+   memory, its environment, what is refused to it. */
+#include "bench.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- descriptors ---- */
+
+enum {
+	A_MESSAGE = 253, /* descriptors: SCM_MAX_FD of the kernel */
+	SPARE = 1000     /* descriptors that a case leaves free */
+};
+
+int limit_of_descriptors(void)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	return limit.rlim_max > INT_MAX ? INT_MAX : (int)limit.rlim_max;
+}
+
+/* A soft limit; the hard one is raised where it has to be and may be. */
+static void set_limit(int soft, char *note)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = (rlim_t)soft;
+	if (limit.rlim_max < limit.rlim_cur)
+		limit.rlim_max = limit.rlim_cur;
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		snprintf(note, NOTE, " (but the limit is %d)", limit_of_descriptors());
+}
+
+/* So many copies of fd, at the lowest free numbers: where a call costs much, a dup(2) for
+   each of a million takes a minute.  0: they can't be had. */
+static int receive_copies(const int sockets[2], int fd, int n)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(A_MESSAGE * sizeof fd)];
+	size_t size = (size_t)n * sizeof fd;
+	struct iovec byte = {(char[1]){0}, 1};
+	struct msghdr m = {.msg_iov = &byte, .msg_iovlen = 1, .msg_control = control,
+	                   .msg_controllen = CMSG_SPACE(size)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+	                      .cmsg_len = CMSG_LEN(size)};
+	for (size_t at = 0; at < size; at += sizeof fd)
+		memcpy(CMSG_DATA(c) + at, &fd, sizeof fd);
+	return sendmsg(sockets[0], &m, 0) == 1 && recvmsg(sockets[1], &m, 0) == 1 &&
+	       !(m.msg_flags & MSG_CTRUNC);
+}
+
+/* From the lowest free number on, so that whatever is opened later is above. */
+static void fill_descriptors(int wanted, char *note)
+{
+	int limit = limit_of_descriptors(), null = open("/dev/null", O_RDWR), n = 1;
+	int most = wanted < limit - SPARE ? wanted : limit - SPARE, sockets[2], some;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets))
+		return;
+	do {
+		some = most - n < A_MESSAGE ? most - n : A_MESSAGE;
+		n += some;
+	} while (some > 0 && receive_copies(sockets, null, some));
+	close(sockets[0]);
+	close(sockets[1]);
+	if (n < wanted)
+		snprintf(note, NOTE, " (only %d: the limit is %d)", n, limit);
+}
+
+/* ---- memory ---- */
+
+/* The number behind the last `key` in a file; 0: there is none. */
+static long long number_in(const char *path, const char *key)
+{
+	char line[128];
+	long long number = 0;
+	FILE *f = fopen(path, "r");
+
+	while (f && fgets(line, sizeof line, f))
+		if (strncmp(line, key, strlen(key)) == 0)
+			number = atoll(line + strlen(key));
+	if (f)
+		fclose(f);
+	return number;
+}
+
+/* MB that can be had, by the word of the kernel and of a container. */
+static long long memory_to_spare(void)
+{
+	long long mb = number_in("/proc/meminfo", "MemAvailable:") >> 10;
+	long long most = number_in("/sys/fs/cgroup/memory.max", "") >> 20;
+
+	return (most && most < mb ? most : mb) * 3 / 4;
+}
+
+/* In pages of the common size: huge ones would flatter fork. */
+char *fill_memory(int wanted, char *note)
+{
+	long long mb = memory_to_spare();
+	size_t bytes = (size_t)(mb < wanted ? mb : wanted) << 20;
+	char *p = mmap(NULL, (size_t)wanted << 20, PROT_READ | PROT_WRITE,
+	               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		bytes = 0;
+	else
+		madvise(p, bytes, MADV_NOHUGEPAGE);
+	for (size_t i = 0; i < bytes; i += 4096)
+		p[i] = 1;
+	if (bytes < (size_t)wanted << 20)
+		snprintf(note, NOTE, " (only %zu MB: no more is free)", bytes >> 20);
+	return p;
+}
+
+void empty_memory(char *memory, int mb)
+{
+	if (memory != MAP_FAILED)
+		munmap(memory, (size_t)mb << 20);
+}
+
+/* ---- the environment and the program ---- */
+
+enum { ENTRIES = 10, VALUE = 80 }; /* entries where a case says nothing */
+
+static const char *directory(void)
+{
+	static char path[PATH_MAX];
+
+	snprintf(path, sizeof path, "%s", set.program);
+	*strrchr(path, '/') = '\0';
+	return path;
+}
+
+static char *entry(const char *name, const char *value)
+{
+	size_t size = strlen(name) + strlen(value) + 2;
+	char *text = malloc(size);
+
+	if (!text)
+		abort();
+	snprintf(text, size, "%s=%s", name, value);
+	return text;
+}
+
+/* The program's directory is the last element; in the others it is not. */
+static char *search_path(int elements)
+{
+	const char *dir = directory();
+	size_t size = (size_t)elements * sizeof "/usr/bin:" + strlen(dir);
+	char *path = malloc(size);
+
+	if (!path)
+		abort();
+	*path = '\0';
+	for (int i = 1; i < elements; i++)
+		strcat(path, "/usr/bin:");
+	return strcat(path, dir);
+}
+
+static void set_environment(int entries, int elements)
+{
+	static const char *const kept[] = {"PATH", "HOME", "LD_LIBRARY_PATH"};
+	char **env = calloc((size_t)entries + 1, sizeof *env);
+	char name[32], value[VALUE + 1];
+	int n = 0;
+
+	if (!env)
+		abort();
+	memset(value, 'v', VALUE);
+	value[VALUE] = '\0';
+	if (elements)
+		setenv("PATH", search_path(elements), 1);
+	for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+		if (getenv(kept[i]))
+			env[n++] = entry(kept[i], getenv(kept[i]));
+	while (n < entries) {
+		snprintf(name, sizeof name, "VARIABLE_%d", n);
+		env[n++] = entry(name, value);
+	}
+	environ = env;
+}
+
+/* ---- what is refused ---- */
+
+/* The kernel's own struct; its headers are not everywhere. */
+struct step {
+	uint16_t code;
+	uint8_t yes, no;
+	uint32_t value;
+};
+
+/* As by the profile of a container that is older than these calls. */
+static int refuse_calls(void)
+{
+	struct step steps[] = {
+		{0x20, 0, 0, 0}, /* load the number */
+#ifdef SYS_clone3
+		{0x15, 0, 1, SYS_clone3},
+		{0x06, 0, 0, 0x50000U | ENOSYS}, /* libc takes no other errno for "not here" */
+#endif
+#ifdef SYS_close_range
+		{0x15, 0, 1, SYS_close_range},
+		{0x06, 0, 0, 0x50000U | EPERM},
+#endif
+		{0x06, 0, 0, 0x7fff0000U},
+	};
+	struct {
+		uint16_t n;
+		struct step *steps;
+	} filter = {sizeof steps / sizeof *steps, steps};
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, 2 /* SECCOMP_MODE_FILTER */, &filter);
+}
+
+/* ---- the whole ---- */
+
+const struct job *enter_case(int c, char *note)
+{
+	static char here[NAME_MAX + 3], command[sizeof here + 2], say[] = "x";
+	static char *argv[3];
+	static struct job job = {.argv = argv, .command = command};
+	const struct kase *k = &cases[c];
+
+	/* No name that a shell would want quoted. */
+	if (chdir(directory()))
+		snprintf(note, NOTE, " (no directory)");
+	snprintf(here, sizeof here, "%s%s", k->path ? "" : "./",
+	         strrchr(set.program, '/') + 1);
+	snprintf(command, sizeof command, "%s%s", here, k->pipes ? " x" : "");
+	argv[0] = here;
+	argv[1] = k->pipes ? say : NULL;
+	job.pipes = k->pipes;
+	set_environment(k->env ? k->env : ENTRIES, k->path);
+	limit_of_descriptors();
+	if (k->limit)
+		set_limit(k->limit, note);
+	if (k->open)
+		fill_descriptors(k->open, note);
+	if (k->profile && !refuse_calls())
+		snprintf(note, NOTE, " (not refused: no filter can be set)");
+	return &job;
+}

@@ -25,6 +25,9 @@ case " $CFLAGS " in
 *' -fsanitize'*) not_here 'an interpreter with a sanitizer' ;;
 esac
 
+# Some use up what they may open.
+[ "$(ulimit -n)" -le 1024 ] 2>/dev/null || ulimit -S -n 1024
+
 # A path without a space, for command texts.
 cd "$tmp" || exit 99
 ln -s "$WEAN_KID" kid

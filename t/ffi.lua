@@ -2,7 +2,10 @@
 --
 --   luajit ffi.lua KID
 
+-- As another module may have it.
+require "ffi".cdef "struct pollfd { int fd; short events, revents; };"
 local wean = require "wean"
+require "ffi".cdef "int poll(struct pollfd *, unsigned long, int);"
 local kid = arg[1]
 local checks = 0
 

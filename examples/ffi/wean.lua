@@ -104,8 +104,8 @@ int wean_reader_new(wean_reader **, int fd, size_t max_record);
 int wean_read_line(wean_reader *, const char **data, size_t *len);
 void wean_reader_free(wean_reader *);
 
-struct pollfd { int fd; short events, revents; };
-int poll(struct pollfd *, unsigned long n, int timeout_ms);
+struct wean_pollfd { int fd; short events, revents; };
+int wean_lua_poll(struct wean_pollfd *, unsigned long n, int timeout_ms) __asm__("poll");
 int close(int fd);
 char *strerror(int error);
 ]]
@@ -318,11 +318,11 @@ local POLLIN = 1
 -- * A pidfd can be read once its child is over.  -1 is passed over by poll(2): who polls and
 -- may run out of descriptors starts with NEED_PIDFD.
 function wean.poll(children, ms)
-	local polls, over = ffi.new("struct pollfd[?]", #children), {}
+	local polls, over = ffi.new("struct wean_pollfd[?]", #children), {}
 	for i, child in ipairs(children) do
 		polls[i - 1].fd, polls[i - 1].events = child.pidfd, POLLIN
 	end
-	ffi.C.poll(polls, #children, ms)
+	ffi.C.wean_lua_poll(polls, #children, ms)
 	for i, child in ipairs(children) do
 		if polls[i - 1].revents ~= 0 then
 			over[#over + 1] = child

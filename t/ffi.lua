@@ -79,6 +79,13 @@ gives(contents("/proc/version"))(wean.run({ kid, "cat" },
 	{ fds = { { kind = wean.OPEN, target = 0, path = "/proc/version" } } }).out)
 gives(22)((select(3, wean.spawn({ kid }, { uid = 1 }))))
 gives(false)((pcall(wean.spawn, { kid }, { user = 1 })))
+for _, options in ipairs{ { file = "a\0b" }, { dir = "/\0" }, { env = { "A=\0" } },
+	{ fds = { { kind = wean.OPEN, target = 3, path = "/\0" } } }, { [1] = "a\0b" } } do
+	local good, message = pcall(wean.spawn, { kid, options[1] }, options)
+	gives(false)(good)
+	gives("a word has a zero byte")(message:match("a word.*"))
+end
+gives(true)((pcall(wean.run, { kid }, { groups = { 1, 2 }, flags = wean.SET_GROUPS })))
 for _ = 1, 200 do
 	local edits = {}
 	for i = 1, 50 do

@@ -152,17 +152,26 @@ local function keep(kept, object)
 	return object
 end
 
+-- * C would end it at its first zero byte.
+local function word(value)
+	assert(type(value) ~= "string" or not value:find("\0", 1, true), "a word has a zero byte")
+	return value
+end
+
 local function words(kept, values)
 	local list = keep(kept, ffi.new("const char *[?]", #values + 1)) -- the last is NULL
 	for i = 1, #values do
-		list[i - 1] = keep(kept, tostring(values[i]))
+		list[i - 1] = keep(kept, word(tostring(values[i])))
 	end
 	return list
 end
 
-local function array(type)
+local function array(element)
 	return function(kept, values)
-		return keep(kept, ffi.new(type .. "[?]", #values, values))
+		for _, value in ipairs(values) do
+			word(type(value) == "table" and value.path)
+		end
+		return keep(kept, ffi.new(element .. "[?]", #values, values))
 	end
 end
 
@@ -178,7 +187,7 @@ local function set(kept, struct, members)
 	keep(kept, members)
 	for name, value in pairs(members or {}) do
 		local make = lists[name] or counted[name]
-		struct[name] = make and make(kept, value) or value
+		struct[name] = make and make(kept, value) or name == "input" and value or word(value)
 		if counted[name] then
 			struct["n" .. name] = #value
 		end

@@ -103,6 +103,9 @@ for line in c:lines() do
 end
 gives(3, "0", "2")(#lines, lines[1], lines[3])
 gives(true, "exit", 0)(c:close())
+c = assert(wean.spawn({ "sh", "-c", "printf '%03000000d\\n' 7" }, { out = wean.PIPE }))
+gives(3000000)(#c:lines()())
+gives(true, "exit", 0)(c:close())
 gives(nil, "cannot run './missing': No such file or directory", 2)(wean.spawn{ "./missing" })
 
 local a = wean.spawn{ kid, "exit", 4 }

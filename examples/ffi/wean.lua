@@ -302,12 +302,14 @@ function methods.close(child)
 	return ended(error, status)
 end
 
+local LONGEST = 0x7fffffff -- no string of LuaJIT's is longer
+
 -- * Takes the descriptor over: a reader is freed before what it reads is closed, and nobody
 -- knows in which order a collector finalizes two objects.
 function methods.lines(child)
 	local fd, made = child.out, ffi.new("wean_reader *[1]")
 	local data, len = ffi.new("const char *[1]"), ffi.new("size_t[1]")
-	assert(done(lib.wean_reader_new(made, fd, 0)))
+	assert(done(lib.wean_reader_new(made, fd, LONGEST)))
 	child.out = -1
 	local reader = ffi.gc(made[0], function(reader)
 		lib.wean_reader_free(reader)

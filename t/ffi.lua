@@ -3,9 +3,10 @@
 --   luajit ffi.lua KID
 
 -- As another module may have it.
-require "ffi".cdef "struct pollfd { int fd; short events, revents; };"
+local ffi = require "ffi"
+ffi.cdef "struct pollfd { int fd; short events, revents; };"
 local wean = require "wean"
-require "ffi".cdef "int poll(struct pollfd *, unsigned long, int);"
+ffi.cdef "int poll(struct pollfd *, unsigned long, int);"
 local kid = arg[1]
 local checks = 0
 
@@ -122,6 +123,20 @@ gives(nil, "No such process", 3)(b:kill(15))
 c = wean.spawn{ kid, "sleep", 60000 }
 gives(nil, "signal", 15)(c:stop(60000))
 
+-- By a handler that does nothing: it can be called again.
+ffi.cdef [[
+int abs(int);
+void *signal(int, int (*)(int));
+unsigned ualarm(unsigned us, unsigned interval);
+]]
+ffi.C.signal(14, ffi.C.abs)
+c = wean.spawn({ kid, "pause" }, { flags = wean.EINTR })
+ffi.C.ualarm(20000, 10000)
+gives(nil, "Interrupted system call", 4)(c:close())
+ffi.C.ualarm(0, 0)
+gives(true)(c:kill(9))
+gives(nil, "signal", 9)(c:close())
+
 -- ---- what is dropped --------------------------------------------------------
 
 a, b, c, over = nil, nil, nil, nil
@@ -137,6 +152,27 @@ end
 collectgarbage()
 collectgarbage()
 local looks = 0
+repeat
+	wean.spawn{ kid, "sleep", 5 }:close()
+	looks = looks + 1
+until children() == 0 or looks > 2000
+gives(0, open)(children(), descriptors())
+
+-- As Ctrl-C does, after each number of instructions.
+jit.off()
+for n = 1, 400 do
+	pcall(function()
+		debug.sethook(function()
+			debug.sethook()
+			error "interrupted"
+		end, "", n)
+		wean.spawn({ kid, "exit", 0 }, { out = wean.PIPE })
+		debug.sethook()
+	end)
+end
+collectgarbage()
+collectgarbage()
+looks = 0
 repeat
 	wean.spawn{ kid, "sleep", 5 }:close()
 	looks = looks + 1

@@ -249,27 +249,32 @@ end
 
 local function close_ends(child)
 	for _, name in ipairs{ "in", "out", "err" } do
-		if child[name] >= 0 then
-			ffi.C.close(child[name])
-			child[name] = -1
+		local fd = child[name]
+		child[name] = -1
+		if fd >= 0 then
+			ffi.C.close(fd)
 		end
 	end
 end
 
 local function drop(child)
-	close_ends(child)
-	left[#left + 1] = ffi.new("struct wean_child", child)
+	if child.pid > 0 then
+		close_ends(child)
+		left[#left + 1] = ffi.new("struct wean_child", child)
+	end
 end
 
+-- * Has its finalizer before the start: an error of a hook, which is how Ctrl-C comes, may be
+-- thrown between any two instructions.
 function wean.spawn(argv, options)
-	local child = ffi.new("struct wean_child")
+	local child = ffi.gc(ffi.new("struct wean_child"), drop)
 	local r = request(argv, options)
 	reap()
 	local error = lib.wean_spawn(child, r.argv, r.options)
 	if error ~= 0 then
 		return not_started(child, r, error)
 	end
-	return ffi.gc(child, drop)
+	return child
 end
 
 local methods = {}
@@ -298,7 +303,9 @@ function methods.close(child)
 	local status = ffi.new("struct wean_status")
 	close_ends(child)
 	local error = lib.wean_wait(child, -1, status)
-	lib.wean_release(ffi.gc(child, nil))
+	if error == 0 then
+		lib.wean_release(ffi.gc(child, nil))
+	end
 	return ended(error, status)
 end
 

@@ -264,6 +264,8 @@ local function drop(child)
 	end
 end
 
+local EMFILE = 24
+
 -- * Has its finalizer before the start: an error of a hook, which is how Ctrl-C comes, may be
 -- thrown between any two instructions.
 function wean.spawn(argv, options)
@@ -271,6 +273,11 @@ function wean.spawn(argv, options)
 	local r = request(argv, options)
 	reap()
 	local error = lib.wean_spawn(child, r.argv, r.options)
+	if error == EMFILE then -- * what was dropped holds some, and weighs little
+		collectgarbage()
+		reap()
+		error = lib.wean_spawn(child, r.argv, r.options)
+	end
 	if error ~= 0 then
 		return not_started(child, r, error)
 	end

@@ -159,6 +159,12 @@ class Popen(unittest.TestCase):
         self.assertGreater(times, 1)
         self.assertEqual((out, err), (data, data))
 
+    def test_an_input_is_the_callers_again(self):
+        data = bytearray(b"some")
+        with self.start("cat", stdin=-1, stdout=-1, stderr=-1) as child:
+            self.assertEqual(child.communicate(data), (b"some", b""))
+            data.append(0)
+
     def test_an_interrupted_flush_loses_nothing(self):
         def interrupt(*_):
             raise InterruptedError

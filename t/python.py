@@ -287,7 +287,8 @@ def suite(layer, part):
 def start(layer, n, descriptors, kind):
     install(int(layer))
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (1024 if hard == -1 else min(1024, hard), hard))
     while os.open("/dev/null", os.O_RDONLY) < int(descriptors) - 1:
         pass
     pipes = {"stdin": -1, "stdout": -1, "stderr": -1} if kind == "pipes" else {}

@@ -55,7 +55,10 @@ refuse_memory() { # VERSION
 			'wean.run{ kid, "cat", input = "y", env = { A = 1 }, setenv = { B = false },
 			limits = { nofile = 64 }, on_out = function(s) return #s > 0 end }' \
 			'wean.run{ kid, "say", 1, "x" } wean.run{ "./missing" }' \
-			'wean.popen{ kid, "say", 1, "x" }:read("*a")'
+			'wean.popen{ kid, "say", 1, "x" }:read("*a")' \
+			'collectgarbage() collectgarbage() local all = debug.getregistry()
+			all["wean.left"], all["wean.child"], all["wean.call"] = nil
+			package.loaded.wean = nil require "wean"'
 }
 
 # Ends although one child runs and another waits for what its stream would bring.

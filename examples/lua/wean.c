@@ -1427,9 +1427,9 @@ luaopen_wean(lua_State *L)
 		return luaL_error(L, "LuaJIT takes no files of a module's: see examples/ffi");
 	lua_getfield(L, LUA_REGISTRYINDEX, LEFT);
 	if (lua_isnil(L, -1)) {
-		make_left(L);
 		make_child_type(L);
 		new_type(L, CALL, call_gc);
+		make_left(L); /* last: where it is, all is */
 	}
 	lua_newtable(L);
 	luaL_setfuncs(L, functions, 0);

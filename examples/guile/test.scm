@@ -445,17 +445,19 @@
   (define most (if hard (min hard 20000) 20000))
   (when (< most 2000)
     (test-skip 1))
-  (test-equal "a child is waited for by any number"
-    7
+  (test-equal "a child is waited for by any number, and in a thread of any numbers"
+    '(7 7)
     (begin
       (setrlimit 'nofile most hard)
       (let* ((file (open-file "open" "w"))
              (taken (map (lambda (_) (dup->fdes file))
                          (iota (- most (descriptors) 20))))
-             (status (close-pipe (open-patient))))
+             (status (close-pipe (open-patient)))
+             (another (join-thread (call-with-new-thread
+                                    (lambda () (close-pipe (open-patient)))))))
         (for-each close-fdes taken)
         (setrlimit 'nofile soft hard)
-        (status:exit-val status)))))
+        (map status:exit-val (list status another))))))
 
 ;;; Takes what is left: numbers.
 (define (take-all file)

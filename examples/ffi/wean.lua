@@ -154,7 +154,9 @@ end
 
 -- * C would end it at its first zero byte.
 local function word(value)
-	assert(type(value) ~= "string" or not value:find("\0", 1, true), "a word has a zero byte")
+	if type(value) == "string" and value:find("\0", 1, true) then
+		error("a word has a zero byte", 0)
+	end
 	return value
 end
 
@@ -187,7 +189,7 @@ local function set(kept, struct, members)
 	keep(kept, members)
 	for name, value in pairs(members or {}) do
 		local make = lists[name] or counted[name]
-		struct[name] = make and make(kept, value) or name == "input" and value or word(value)
+		struct[name] = make and make(kept, value) or name ~= "input" and word(value) or value
 		if counted[name] then
 			struct["n" .. name] = #value
 		end
@@ -266,8 +268,8 @@ end
 
 local EMFILE = 24
 
--- * Has its finalizer before the start: an error of a hook, which is how Ctrl-C comes, may be
--- thrown between any two instructions.
+-- * Has its finalizer before the start: an error of a hook, which is how Ctrl-C comes, may
+-- be thrown between any two instructions.
 function wean.spawn(argv, options)
 	local child = ffi.gc(ffi.new("struct wean_child"), drop)
 	local r = request(argv, options)

@@ -34,7 +34,8 @@
  *     sigmask ...             lists of numbers
  * child.pid, .pidfd; .stdin, .stdout, .stderr: where it has a pipe, a file of Lua's.
  * child:read, :lines: of its stdout, and child:write: to its stdin, as of files.  What is
- *   written is in the pipe at once.
+ *   written is in the pipe at once.  Where nobody reads it, child:write fails; the write of
+ *   the file itself brings SIGPIPE, as that of an io.popen.
  * child:wait([ms]): how it ended.  nil, "timed out", ETIMEDOUT: it runs.
  * child:kill([sig]), child:kill_group([sig]), child:stop(grace_ms): SIGTERM if not said;
  *   wean.SIGINT and so on.

@@ -2,7 +2,11 @@
 --
 --   luajit ffi.lua KID
 
+-- As another module may have it.
+local ffi = require "ffi"
+ffi.cdef "struct pollfd { int fd; short events, revents; };"
 local wean = require "wean"
+ffi.cdef "int poll(struct pollfd *, unsigned long, int);"
 local kid = arg[1]
 local checks = 0
 
@@ -76,6 +80,13 @@ gives(contents("/proc/version"))(wean.run({ kid, "cat" },
 	{ fds = { { kind = wean.OPEN, target = 0, path = "/proc/version" } } }).out)
 gives(22)((select(3, wean.spawn({ kid }, { uid = 1 }))))
 gives(false)((pcall(wean.spawn, { kid }, { user = 1 })))
+for _, options in ipairs{ { file = "a\0b" }, { dir = "/\0" }, { env = { "A=\0" } },
+	{ fds = { { kind = wean.OPEN, target = 3, path = "/\0" } } }, { [1] = "a\0b" } } do
+	local good, message = pcall(wean.spawn, { kid, options[1] }, options)
+	gives(false)(good)
+	gives("a word has a zero byte")(message:match("a word.*"))
+end
+gives(true)((pcall(wean.run, { kid }, { groups = { 1, 2 }, flags = wean.SET_GROUPS })))
 for _ = 1, 200 do
 	local edits = {}
 	for i = 1, 50 do
@@ -93,6 +104,9 @@ for line in c:lines() do
 end
 gives(3, "0", "2")(#lines, lines[1], lines[3])
 gives(true, "exit", 0)(c:close())
+c = assert(wean.spawn({ "sh", "-c", "printf '%03000000d\\n' 7" }, { out = wean.PIPE }))
+gives(3000000)(#c:lines()())
+gives(true, "exit", 0)(c:close())
 gives(nil, "cannot run './missing': No such file or directory", 2)(wean.spawn{ "./missing" })
 
 local a = wean.spawn{ kid, "exit", 4 }
@@ -109,6 +123,20 @@ gives(nil, "No such process", 3)(b:kill(15))
 c = wean.spawn{ kid, "sleep", 60000 }
 gives(nil, "signal", 15)(c:stop(60000))
 
+-- By a handler that does nothing: it can be called again.
+ffi.cdef [[
+int abs(int);
+void *signal(int, int (*)(int));
+unsigned ualarm(unsigned us, unsigned interval);
+]]
+ffi.C.signal(14, ffi.C.abs)
+c = wean.spawn({ kid, "pause" }, { flags = wean.EINTR })
+ffi.C.ualarm(20000, 10000)
+gives(nil, "Interrupted system call", 4)(c:close())
+ffi.C.ualarm(0, 0)
+gives(true)(c:kill(9))
+gives(nil, "signal", 9)(c:close())
+
 -- ---- what is dropped --------------------------------------------------------
 
 a, b, c, over = nil, nil, nil, nil
@@ -124,6 +152,27 @@ end
 collectgarbage()
 collectgarbage()
 local looks = 0
+repeat
+	wean.spawn{ kid, "sleep", 5 }:close()
+	looks = looks + 1
+until children() == 0 or looks > 2000
+gives(0, open)(children(), descriptors())
+
+-- As Ctrl-C does, after each number of instructions.
+jit.off()
+for n = 1, 400 do
+	pcall(function()
+		debug.sethook(function()
+			debug.sethook()
+			error "interrupted"
+		end, "", n)
+		wean.spawn({ kid, "exit", 0 }, { out = wean.PIPE })
+		debug.sethook()
+	end)
+end
+collectgarbage()
+collectgarbage()
+looks = 0
 repeat
 	wean.spawn{ kid, "sleep", 5 }:close()
 	looks = looks + 1

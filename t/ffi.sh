@@ -31,6 +31,15 @@ export LD_LIBRARY_PATH LUA_INIT LUA_PATH
 LUA_PATH="$source/examples/ffi/?.lua"
 luajit "$source/t/ffi.lua" "$WEAN_KID" || fail 't/ffi.lua'
 
+# Handles that were dropped must not be what is missing for the next.
+(ulimit -n 64 && exec luajit - "$WEAN_KID" <<'EOT') || fail 'handles that were dropped'
+local wean = require "wean"
+collectgarbage("setpause", 1000)
+for i = 1, 300 do
+	assert(wean.spawn({ arg[1], "exit-on-eof" }, { ["in"] = wean.PIPE }))
+end
+EOT
+
 # refused EXPRESSION MESSAGE: of the file as sed's expression makes it
 refused() {
 	LUA_PATH="$tmp/?.lua"

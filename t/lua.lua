@@ -252,6 +252,27 @@ function tests.a_wrong_option_is_an_error()
 	gives(0)(children())
 end
 
+-- By a table that answers, or a finalizer (5.1: of files alone), which runs where memory is
+-- taken.
+function tests.a_table_that_grows_while_it_is_read_is_an_error()
+	local fds = {}
+	for i = 10, 2000 do
+		fds[i] = "null"
+	end
+	fails_with("fds: changed meanwhile", wean.spawn, setmetatable({ kid, "exit", 0 },
+		{ __index = function(t, key) rawset(t, key, key == "fds" and fds or nil) end }))
+	for i = 1, 2000 do
+		local env = {}
+		setmetatable({}, { __gc = function()
+			for j = 1, 500 do
+				env["NAME" .. j] = "x"
+			end
+		end })
+		local good, message = pcall(wean.spawn, { "./missing", env = env, ("x"):rep(i) })
+		gives(true)(good or message == "env: changed meanwhile")
+	end
+end
+
 -- ---- a child ----------------------------------------------------------------
 
 function tests.a_child_reads_writes_and_ends_as_a_popen()

@@ -25,6 +25,9 @@ case " $CFLAGS " in
 *' -fsanitize'*) not_here 'an interpreter with a sanitizer' ;;
 esac
 
+# Some use up what they may open.
+[ "$(ulimit -n)" -le 1024 ] 2>/dev/null || ulimit -S -n 1024
+
 # A path without a space, for command texts.
 cd "$tmp" || exit 99
 ln -s "$WEAN_KID" kid
@@ -52,7 +55,10 @@ refuse_memory() { # VERSION
 			'wean.run{ kid, "cat", input = "y", env = { A = 1 }, setenv = { B = false },
 			limits = { nofile = 64 }, on_out = function(s) return #s > 0 end }' \
 			'wean.run{ kid, "say", 1, "x" } wean.run{ "./missing" }' \
-			'wean.popen{ kid, "say", 1, "x" }:read("*a")'
+			'wean.popen{ kid, "say", 1, "x" }:read("*a")' \
+			'collectgarbage() collectgarbage() local all = debug.getregistry()
+			all["wean.left"], all["wean.child"], all["wean.call"] = nil
+			package.loaded.wean = nil require "wean"'
 }
 
 # Ends although one child runs and another waits for what its stream would bring.

@@ -42,7 +42,9 @@ static void settle(lua_State *L)
 {
 	lua_gc(L, LUA_GCCOLLECT, 0);
 	lua_gc(L, LUA_GCCOLLECT, 0);
-	must_run(L, "wean.run{ kid, 'sleep', 5 } wean.execute{ kid, 'exit', 0 }");
+	must_run(L, "package.loaded.wean = nil wean = require 'wean' "
+	            "wean.spawn{ kid, 'exit', 0 }:close() "
+	            "wean.run{ kid, 'sleep', 5 } wean.execute{ kid, 'exit', 0 }");
 }
 
 static int descriptors(void)

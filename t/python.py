@@ -10,6 +10,7 @@
 LAYER: 0, Python's own; 1, programs are started by wean; 2, and Popen is wean's too.
 """
 import _posixsubprocess
+import fcntl
 import multiprocessing
 import os
 import resource
@@ -158,6 +159,30 @@ class Popen(unittest.TestCase):
         self.assertGreater(times, 1)
         self.assertEqual((out, err), (data, data))
 
+    def test_an_input_is_the_callers_again(self):
+        data = bytearray(b"some")
+        with self.start("cat", stdin=-1, stdout=-1, stderr=-1) as child:
+            self.assertEqual(child.communicate(data), (b"some", b""))
+            data.append(0)
+
+    def test_an_interrupted_flush_loses_nothing(self):
+        def interrupt(*_):
+            raise InterruptedError
+
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            with self.start("sleep", "200", "--then", "cat", stdin=-1, stdout=-1) as child:
+                fcntl.fcntl(child.stdin, fcntl.F_SETPIPE_SZ, 4096)
+                os.write(child.stdin.fileno(), b"x" * 4096)
+                child.stdin.write(b"y")
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                with self.assertRaises(InterruptedError):
+                    child.communicate(b"end")
+                out, _ = child.communicate()
+                self.assertEqual(out, b"x" * 4096 + b"yend")
+        finally:
+            signal.signal(signal.SIGALRM, before)
+
     def test_what_came_until_the_limit_is_told(self):
         with self.start("echo", "begun", "--then", "pause",
                         stdout=-1, text=True) as child:
@@ -262,7 +287,8 @@ def suite(layer, part):
 def start(layer, n, descriptors, kind):
     install(int(layer))
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (1024 if hard == -1 else min(1024, hard), hard))
     while os.open("/dev/null", os.O_RDONLY) < int(descriptors) - 1:
         pass
     pipes = {"stdin": -1, "stdout": -1, "stderr": -1} if kind == "pipes" else {}

@@ -135,7 +135,11 @@ count() {
 		return
 	fi
 	count_starts 10
-	count_starts 900
+	if [ "$(ulimit -H -n)" = unlimited ] || [ "$(ulimit -H -n)" -ge 1024 ]; then
+		count_starts 900
+	else
+		missing="$missing, 1,024 descriptors"
+	fi
 	count_sleeps
 	run_during_exec
 }

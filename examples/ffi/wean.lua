@@ -104,8 +104,8 @@ int wean_reader_new(wean_reader **, int fd, size_t max_record);
 int wean_read_line(wean_reader *, const char **data, size_t *len);
 void wean_reader_free(wean_reader *);
 
-struct pollfd { int fd; short events, revents; };
-int poll(struct pollfd *, unsigned long n, int timeout_ms);
+struct wean_pollfd { int fd; short events, revents; };
+int wean_lua_poll(struct wean_pollfd *, unsigned long n, int timeout_ms) __asm__("poll");
 int close(int fd);
 char *strerror(int error);
 ]]
@@ -152,17 +152,28 @@ local function keep(kept, object)
 	return object
 end
 
+-- * C would end it at its first zero byte.
+local function word(value)
+	if type(value) == "string" and value:find("\0", 1, true) then
+		error("a word has a zero byte", 0)
+	end
+	return value
+end
+
 local function words(kept, values)
 	local list = keep(kept, ffi.new("const char *[?]", #values + 1)) -- the last is NULL
 	for i = 1, #values do
-		list[i - 1] = keep(kept, tostring(values[i]))
+		list[i - 1] = keep(kept, word(tostring(values[i])))
 	end
 	return list
 end
 
-local function array(type)
+local function array(element)
 	return function(kept, values)
-		return keep(kept, ffi.new(type .. "[?]", #values, values))
+		for _, value in ipairs(values) do
+			word(type(value) == "table" and value.path)
+		end
+		return keep(kept, ffi.new(element .. "[?]", #values, values))
 	end
 end
 
@@ -178,7 +189,7 @@ local function set(kept, struct, members)
 	keep(kept, members)
 	for name, value in pairs(members or {}) do
 		local make = lists[name] or counted[name]
-		struct[name] = make and make(kept, value) or value
+		struct[name] = make and make(kept, value) or name ~= "input" and word(value) or value
 		if counted[name] then
 			struct["n" .. name] = #value
 		end
@@ -240,27 +251,39 @@ end
 
 local function close_ends(child)
 	for _, name in ipairs{ "in", "out", "err" } do
-		if child[name] >= 0 then
-			ffi.C.close(child[name])
-			child[name] = -1
+		local fd = child[name]
+		child[name] = -1
+		if fd >= 0 then
+			ffi.C.close(fd)
 		end
 	end
 end
 
 local function drop(child)
-	close_ends(child)
-	left[#left + 1] = ffi.new("struct wean_child", child)
+	if child.pid > 0 then
+		close_ends(child)
+		left[#left + 1] = ffi.new("struct wean_child", child)
+	end
 end
 
+local EMFILE = 24
+
+-- * Has its finalizer before the start: an error of a hook, which is how Ctrl-C comes, may
+-- be thrown between any two instructions.
 function wean.spawn(argv, options)
-	local child = ffi.new("struct wean_child")
+	local child = ffi.gc(ffi.new("struct wean_child"), drop)
 	local r = request(argv, options)
 	reap()
 	local error = lib.wean_spawn(child, r.argv, r.options)
+	if error == EMFILE then -- * what was dropped holds some, and weighs little
+		collectgarbage()
+		reap()
+		error = lib.wean_spawn(child, r.argv, r.options)
+	end
 	if error ~= 0 then
 		return not_started(child, r, error)
 	end
-	return ffi.gc(child, drop)
+	return child
 end
 
 local methods = {}
@@ -289,16 +312,20 @@ function methods.close(child)
 	local status = ffi.new("struct wean_status")
 	close_ends(child)
 	local error = lib.wean_wait(child, -1, status)
-	lib.wean_release(ffi.gc(child, nil))
+	if error == 0 then
+		lib.wean_release(ffi.gc(child, nil))
+	end
 	return ended(error, status)
 end
+
+local LONGEST = 0x7fffffff -- no string of LuaJIT's is longer
 
 -- * Takes the descriptor over: a reader is freed before what it reads is closed, and nobody
 -- knows in which order a collector finalizes two objects.
 function methods.lines(child)
 	local fd, made = child.out, ffi.new("wean_reader *[1]")
 	local data, len = ffi.new("const char *[1]"), ffi.new("size_t[1]")
-	assert(done(lib.wean_reader_new(made, fd, 0)))
+	assert(done(lib.wean_reader_new(made, fd, LONGEST)))
 	child.out = -1
 	local reader = ffi.gc(made[0], function(reader)
 		lib.wean_reader_free(reader)
@@ -318,11 +345,11 @@ local POLLIN = 1
 -- * A pidfd can be read once its child is over.  -1 is passed over by poll(2): who polls and
 -- may run out of descriptors starts with NEED_PIDFD.
 function wean.poll(children, ms)
-	local polls, over = ffi.new("struct pollfd[?]", #children), {}
+	local polls, over = ffi.new("struct wean_pollfd[?]", #children), {}
 	for i, child in ipairs(children) do
 		polls[i - 1].fd, polls[i - 1].events = child.pidfd, POLLIN
 	end
-	ffi.C.poll(polls, #children, ms)
+	ffi.C.wean_lua_poll(polls, #children, ms)
 	for i, child in ipairs(children) do
 		if polls[i - 1].revents ~= 0 then
 			over[#over + 1] = child

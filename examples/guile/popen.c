@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <libguile.h>
+#include <poll.h>
 #include <string.h>
 #include <wean.h>
 
@@ -54,16 +55,27 @@ static SCM child_is_over(SCM child)
 
 enum { NAP_US = 10000 };
 
+static void *nap_or_end(void *pidfd)
+{
+	struct pollfd end = { .fd = *(int *)pidfd, .events = POLLIN };
+
+	return poll(&end, 1, NAP_US / 1000) > 0 ? pidfd : NULL;
+}
+
 /* Until the child is over, which it then says, or there is something else for this thread
    to do, or for a while where there is no pidfd.  Other threads and the collector go on.
-   It is fd_set that ends at 1,024, not select(2). */
+   It is fd_set that ends at 1,024, not select(2); but scm_std_select() puts what wakes the
+   thread into the set, and ends the process where that number is too large for fd_set. */
 static int pause_for(int pidfd)
 {
+	const int wakes = SCM_I_THREAD_DATA(scm_current_thread())->sleep_pipe[0];
 	enum { BITS = 8 * sizeof(unsigned long) };
 	struct timeval nap = { 0, NAP_US };
 	size_t number = pidfd < 0 ? 0 : (size_t)pidfd, size = sizeof(fd_set);
 	unsigned long *set;
 
+	if (wakes >= FD_SETSIZE)
+		return scm_without_guile(nap_or_end, &pidfd) != NULL;
 	if (number >= FD_SETSIZE)
 		size = (number / BITS + 1) * sizeof *set;
 	set = scm_gc_malloc_pointerless(size, "set");

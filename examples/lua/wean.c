@@ -34,7 +34,8 @@
  *     sigmask ...             lists of numbers
  * child.pid, .pidfd; .stdin, .stdout, .stderr: where it has a pipe, a file of Lua's.
  * child:read, :lines: of its stdout, and child:write: to its stdin, as of files.  What is
- *   written is in the pipe at once.
+ *   written is in the pipe at once.  Where nobody reads it, child:write fails; the write of
+ *   the file itself brings SIGPIPE, as that of an io.popen.
  * child:wait([ms]): how it ended.  nil, "timed out", ETIMEDOUT: it runs.
  * child:kill([sig]), child:kill_group([sig]), child:stop(grace_ms): SIGTERM if not said;
  *   wean.SIGINT and so on.
@@ -286,6 +287,7 @@ struct request {
 	size_t argc;
 	struct wean_options o;
 	struct wean_fd *fds;
+	size_t room;           /* for fds */
 	struct wean_io io;
 	int on_out, on_err;    /* in KEPT */
 };
@@ -383,6 +385,15 @@ take_number(lua_State *L, const char *name, lua_Number min, lua_Number max)
 	return n;
 }
 
+/* A table that is gone through has as many as were counted: a finalizer, which runs where
+   memory is taken, may have changed it. */
+static void
+need_room(lua_State *L, int has_room, const char *name)
+{
+	if (!has_room)
+		luaL_error(L, "%s: changed meanwhile", name);
+}
+
 static size_t
 count(lua_State *L)
 {
@@ -466,12 +477,15 @@ static void
 set_variables(lua_State *L, struct request *r, const struct option *option)
 {
 	char **list;
-	size_t n = 0;
+	size_t n = 0, room;
 
 	need(L, LUA_TTABLE, option->name);
-	list = keep_memory(L, count(L) + 1, sizeof *list);
-	for (lua_pushnil(L); lua_next(L, -2); n++)
+	room = count(L);
+	list = keep_memory(L, room + 1, sizeof *list);
+	for (lua_pushnil(L); lua_next(L, -2); n++) {
+		need_room(L, n < room, option->name);
 		list[n] = keep_variable(L, option->name);
+	}
 	lua_pop(L, 1);
 	AT(char *const *, r, option) = list;
 }
@@ -524,11 +538,14 @@ static void
 set_limits(lua_State *L, struct request *r, const struct option *option)
 {
 	struct wean_limit *l;
+	size_t room;
 
 	need(L, LUA_TTABLE, option->name);
-	l = keep_memory(L, count(L) + 1, sizeof *l);
+	room = count(L);
+	l = keep_memory(L, room + 1, sizeof *l);
 	r->o.limits = l;
 	for (lua_pushnil(L); lua_next(L, -2); l++) {
+		need_room(L, l < r->o.limits + room, option->name);
 		lua_pushvalue(L, -2);
 		l->resource = resource_of(L, keep_word(L, option->name));
 		if (!lua_istable(L, -1)) {
@@ -579,8 +596,9 @@ kind_of(lua_State *L)
 static void
 set_fd(lua_State *L, struct request *r, int target, const char *name)
 {
-	struct wean_fd *fd = &r->fds[r->o.nfds++];
+	struct wean_fd *fd = &r->fds[r->o.nfds];
 
+	need_room(L, r->o.nfds++ < r->room, name);
 	r->o.fds = r->fds;
 	fd->target = target;
 	fd->kind = kind_of(L);
@@ -734,14 +752,12 @@ set_option(lua_State *L, struct request *r, int runs)
 static void
 read_request(lua_State *L, struct request *r, int runs)
 {
-	size_t nfds = 3;
-
-	*r = (struct request){ 0 };
+	*r = (struct request){ .room = 3 };
 	lua_getfield(L, TABLE, "fds");
 	if (lua_istable(L, -1))
-		nfds += count(L);
+		r->room += count(L);
 	lua_pop(L, 1);
-	r->fds = keep_memory(L, nfds, sizeof *r->fds);
+	r->fds = keep_memory(L, r->room, sizeof *r->fds);
 	lua_pushvalue(L, TABLE);
 	r->argc = lua_rawlen(L, TABLE);
 	r->argv = keep_words(L, "argument");
@@ -1412,9 +1428,9 @@ luaopen_wean(lua_State *L)
 		return luaL_error(L, "LuaJIT takes no files of a module's: see examples/ffi");
 	lua_getfield(L, LUA_REGISTRYINDEX, LEFT);
 	if (lua_isnil(L, -1)) {
-		make_left(L);
 		make_child_type(L);
 		new_type(L, CALL, call_gc);
+		make_left(L); /* last: where it is, all is */
 	}
 	lua_newtable(L);
 	luaL_setfuncs(L, functions, 0);

@@ -569,14 +569,15 @@ static PyObject *
 child_communicate(PyObject *self, PyObject *args)
 {
 	Child *c = child_of(self);
-	struct wean_io io = { .input = c->input.buf, .input_len = (size_t)c->input.len,
-	                      .linger_ms = -1 };
+	struct wean_io io = { .linger_ms = -1 };
 	struct wean_result *r = &c->result;
 	PyObject *said;
 	int error;
 
 	if (!PyArg_ParseTuple(args, "i:communicate", &io.timeout_ms) || !is_free(c))
 		return NULL;
+	io.input = c->input.buf;
+	io.input_len = (size_t)c->input.len;
 	begin_wait(c);
 	c->is_talking = 1;
 	Py_BEGIN_ALLOW_THREADS
@@ -588,8 +589,10 @@ child_communicate(PyObject *self, PyObject *args)
 		return NULL;
 	said = Py_BuildValue("NNN", PyBool_FromLong(!error), output(r->out, r->out_len),
 	                     output(r->err, r->err_len));
-	if (!error)
+	if (said && !error) {
 		wean_result_free(r);
+		PyBuffer_Release(&c->input);
+	}
 	return said;
 }
 

@@ -52,6 +52,7 @@ def _number(file):
 
 class Popen(_Popen):
     _child = None  # before the start
+    _is_attached = False
     _said = None
 
     def _execute_child(self, *args, **kwargs):
@@ -88,7 +89,7 @@ class Popen(_Popen):
     def _communicate(self, input, endtime, orig_timeout):
         if not self._child:
             return super()._communicate(input, endtime, orig_timeout)
-        if not self._communication_started:
+        if not self._is_attached:
             self._attach(input)
         while not self._said:
             # To wean 0 is no limit at all.
@@ -108,8 +109,9 @@ class Popen(_Popen):
                 self.stdin.flush()
             except BrokenPipeError:
                 pass
-        self._child.attach(self._input or b"", _number(self.stdin) if input else -1,
+        self._child.attach(self._input or b"", _number(self.stdin) if self._input else -1,
                            _number(self.stdout), _number(self.stderr))
+        self._is_attached = True
         if self.stdin:
             try:
                 self.stdin.close()

@@ -24,6 +24,7 @@
  *   signals   a handler that runs when its signal comes, not when libc is called next
  *   kernel    a real one: qemu-user lets no process adopt orphans, answers pselect(2) by a
  *             copy of the sets, and keeps the last signal and some limits to itself
+ *   reuse     what is freed is what is allocated next, as by glibc
  *   root      ids, mounts, namespaces, cgroups
  * What is not left out and can't run says so with SKIP().
  */

@@ -158,9 +158,11 @@ i686)
 	cross i686-linux-gnu ld-linux.so.2
 	;;
 musl)
+	lacks=reuse
 	with_check musl-gcc check-musl --host=x86_64-linux-musl
 	;;
 musl-static)
+	lacks=reuse
 	with_check musl-gcc check-musl --host=x86_64-linux-musl --disable-shared
 	;;
 asan)

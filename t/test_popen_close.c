@@ -78,7 +78,7 @@ END_TEST
 
 enum { TRIES = 100 };
 
-/* glibc gives the same memory to the next one, musl to one of the next. */
+/* glibc gives the same memory to the next one, another libc perhaps to one of the next. */
 START_TEST(a_stream_at_the_same_address_answers_for_its_own_command)
 {
 	FILE *before = open_kid(KID("exit", "5"), "r"); /* whose place the next one takes */
@@ -386,7 +386,7 @@ static Suite *popen_close_suite(void)
 	tcase_add_test(t, a_copy_of_the_process_has_no_child_to_wait_for);
 	tcase_add_test(t, a_child_that_another_has_reaped_is_told_of_or_gives_echild);
 	suite_add_tcase(s, t);
-	t = case_that_needs(s, "native"); /* libc's allocator */
+	t = case_that_needs(s, "native reuse");
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_test(t, a_stream_at_the_same_address_answers_for_its_own_command);
 	tcase_add_loop_test(t, a_file_at_the_same_address_is_left_alone, 0, NUMBERS);

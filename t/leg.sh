@@ -241,7 +241,7 @@ whole="$every $pure $output close closer pipeline_ends"
 case $leg in
 clang)
 	$make -j"$jobs" bench-programs demo-programs storm-programs
-	PYTHON=python3 $run
+	$run
 	;;
 posix_spawn | fork) run_some $every kill_group limits stranger terminals ;;
 user)
@@ -286,21 +286,20 @@ musl-static)
 	;;
 amalgamation)
 	$make amalgamation
-	core=$(all_but 'command.*' $PUBLIC_TESTS | sed 's/t.test_//g')
-	dozen='adopt close cmd communicate explain open pipeline popen popen_threads reader run
-		spawn stop threads'
+	core=$(all_but '\(command\|denied\).*' $PUBLIC_TESTS | sed 's/t.test_//g')
+	few='close pipeline popen run spawn threads'
 	one_file gcc gcc '' $core
-	one_file clang clang '' $dozen
-	one_file protector gcc -fstack-protector-all $dozen
+	one_file clang clang '' $few
+	one_file protector gcc -fstack-protector-all $few
 	CK_EXCLUDE_TAGS=native CK_TIMEOUT_MULTIPLIER=10 UBSAN_OPTIONS=print_stacktrace=1
 	export CK_TIMEOUT_MULTIPLIER UBSAN_OPTIONS
-	one_file asan gcc '-fsanitize=address,undefined -fno-sanitize-recover=all' $dozen
+	one_file asan gcc '-fsanitize=address,undefined -fno-sanitize-recover=all' \
+		$few adopt cmd communicate explain open popen_threads reader stop
 	CK_EXCLUDE_TAGS='native ptrace signals'
 	suppress_close
-	one_file tsan gcc -fsanitize=thread communicate popen_threads races reader run \
-		reaped spawn threads wait_many
+	one_file tsan gcc -fsanitize=thread popen_threads races reader run spawn threads
 	CK_EXCLUDE_TAGS=
-	one_file musl musl-gcc '' $dozen
+	one_file musl musl-gcc '' $few
 	;;
 asan) run_some $whole environment explain_exec failures popen_threads scan sweep_calls ;;
 tsan) run_some $output popen_threads races reaped spawn stress threads wait_many ;;

@@ -24,6 +24,26 @@ same() {
 	diff "$tmp/expected" "$tmp/found" | grep '^[<>]'
 }
 
+# hold PID: traces it, says so to "held", and ends a while later.
+cat >"$tmp/hold.c" <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	int error = ptrace(PTRACE_SEIZE, argc > 1 ? atoi(argv[1]) : 0, NULL, NULL) != 0;
+
+	fputs(error ? "no\n" : "yes\n", fopen("held", "w"));
+	fcloseall();
+	sleep(1);
+	return error;
+}
+END
+$CC -D_GNU_SOURCE -o "$tmp/hold" "$tmp/hold.c"
+mkfifo "$tmp/held"
+
 # try_loop NAME [OPTION...]
 # shellcheck disable=SC3045 # every shell of Linux has ulimit -n
 try_loop() {
@@ -49,6 +69,14 @@ try_loop() {
 	eval "$seen"
 	same "threads of $name" 1 "${threads-}"
 	same "whether $name catches SIGCHLD" 0 "$((${caught-} >> 16 & 1))"
+	# A debugger that keeps a child: it may not be allowed.
+	# shellcheck disable=SC2016 # for the child's shell
+	seen=$(cd "$tmp" && "./$name" 1 1 sh -c './hold $$ & read -r is <held; echo "$is"' sh)
+	case $seen in
+	no*) echo "$name: not traced" ;;
+	*) same "$name with a child that a tracer keeps" "yes
+1 runs, 0 failed" "$seen" ;;
+	esac
 	# Two of each child, those of its start, and the program's own.
 	same "$name with descriptors for 50" '1000 runs, 0 failed' \
 		"$(ulimit -n 112 && "$tmp/$name" 1000 50 echo 2>&1 | tail -n 1)"

@@ -13,6 +13,7 @@
  *    3 runs, 2 failed
  *    1
  */
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,13 +24,14 @@
 struct run {
 	struct wean_child child;
 	char *text;
-	size_t len;
+	size_t len, is_kept;
 };
 
 enum { OUTPUT, END };
+enum { LATER_MS = 10 };
 
 static struct run *runs;
-static size_t count, begun, over, failed;
+static size_t count, begun, over, failed, kept;
 static int loop;
 
 static void *no_less(void *memory)
@@ -76,16 +78,23 @@ static int read_some(struct run *run)
 }
 
 /* What it wrote is there; the end of its output may never come, if something that it
-   left behind holds the pipe open. */
+   left behind holds the pipe open.  A child that a debugger keeps is asked again later:
+   its pidfd would wake us on and on. */
 static void finish(struct run *run)
 {
 	struct wean_status status;
+	int error;
 
 	while (read_some(run))
 		;
-	failed += wean_wait(&run->child, 0, &status) || status.code != 0;
-	forget(run->child.out);
 	forget(run->child.pidfd);
+	error = wean_wait(&run->child, 0, &status);
+	kept -= run->is_kept;
+	kept += run->is_kept = error == ETIMEDOUT;
+	if (run->is_kept)
+		return;
+	failed += error || status.code != 0;
+	forget(run->child.out);
 	wean_release(&run->child);
 	over++;
 }
@@ -134,8 +143,11 @@ static void run_all(size_t at_once, char **argv, char *last)
 			begin(begun++, argv, last);
 		if (over == count)
 			return;
-		for (int n = epoll_wait(loop, events, 64, -1); n > 0; )
+		for (int n = epoll_wait(loop, events, 64, kept ? LATER_MS : -1); n > 0; )
 			serve(&events[--n]);
+		for (size_t i = 0; kept && i < begun; i++)
+			if (runs[i].is_kept)
+				finish(&runs[i]);
 	}
 }
 

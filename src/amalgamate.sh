@@ -113,14 +113,16 @@ private() {
 	comment <<END
 wean $version in one file, as "make amalgamation" writes it.
 
-Put it and wean.h into a source tree and compile it as the rest: as C11 or newer, with gcc
-or clang, for Linux with any libc.  Macros for both files:
+Put it and wean.h into a source tree and compile it as the rest: as C11 or newer, not as
+C++, with gcc or clang, for Linux with any libc.  Macros for the command line, the same
+for wean.c and for what includes wean.h:
 
   WEAN_WITH_CMD, WEAN_WITH_POPEN
       They have what <wean_cmd.h> and <wean_popen.h> declare, too.
   WEAN_API
       Stands in front of what is public: an attribute, as of visibility; or static, for a
-      file that includes wean.c before everything else.  The rest is static anyway.
+      file that includes wean.c before everything else.  The rest is static anyway, by
+      short names: that file has little else.
 
 A function that is marked WEAN_BARE runs between clone and exec, on the memory and the thread
 pointer of the parent: a call that an instrumentation adds there would corrupt the host.  So

@@ -32,10 +32,10 @@ answer(int yes, int error)
 enum answer
 wean_probe_memory(char *stack, size_t size)
 {
-	volatile int word = 0;
-	int pid = ask_child(wean_sys_clone, stack, size, wean_probe_write_word, (void *)&word);
+	int word = 0;
+	int pid = ask_child(wean_sys_clone, stack, size, wean_probe_write_word, &word);
 
-	return answer(word == 1, -pid);
+	return answer(*(volatile int *)&word == 1, -pid);
 }
 
 int

@@ -1,6 +1,6 @@
 -- wean.lua - wean for LuaJIT, by its foreign-function interface alone.
 --
---    > wean = require "wean"            -- needs libwean.so.0 where the loader looks
+--    > wean = require "wean"            -- libwean.so.0 is where the loader looks
 --
 --    > wean.run({ "sort", "-r" }, nil, { input = "a\nb\n", timeout_ms = 5000 }).out
 --    b

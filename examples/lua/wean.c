@@ -11,9 +11,9 @@
  *    > wean.run{"./missing"}
  *    nil	cannot run './missing': No such file or directory	2
  *
- *    > c = wean.spawn{"bc", stdin = "pipe", stdout = "pipe"}
- *    > c:write("2^64\n"):read("l")
- *    18446744073709551616
+ *    > c = wean.spawn{"cat", stdin = "pipe", stdout = "pipe"}
+ *    > c:write("hello\n"):read("*l")
+ *    hello
  *    > c:close()
  *    true	exit	0
  *

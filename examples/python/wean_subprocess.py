@@ -3,10 +3,11 @@
     import wean_subprocess
     wean_subprocess.install()
 
-From then on programs are started by wean, for whoever uses subprocess or multiprocessing.
-install(popen=True) also lets Popen wait, communicate and kill by it: a time limit sleeps
-until the child is over instead of looking every now and then, and a signal never reaches
-another process.  wean_subprocess.Popen alone is such a Popen.
+It needs the module _wean, which _weanmodule.c tells how to compile.  From then on programs
+are started by wean, for whoever uses subprocess or multiprocessing.  install(popen=True)
+also lets Popen wait, communicate and kill by it: a time limit sleeps until the child is
+over instead of looking every now and then, and a signal never reaches another process.
+wean_subprocess.Popen alone is such a Popen.
 
 Python's own fork_exec is called where there is a preexec_fn, or a process group for a new
 session, which the kernel refuses; and again where it may find what wean did not: a

@@ -79,6 +79,13 @@ sed 's/240.0/480.0/; s/110.0/220.0/' "$work/old" >"$work/new"
 table compare "$work/old" "$work/new" >"$work/compared" || fail "compare left with $?"
 grep -q '^few  *wean  *1.200  *2.400  *2.000$' "$work/compared" ||
 	{ cat "$work/compared" && fail "the ratio of the medians of ratios"; }
+grep -q '^few  *floor ' "$work/compared" && fail "the first of a case against itself"
+for new in /absent "$work" /dev/null; do
+	table compare "$work/old" "$new" >"$work/compared" 2>&1 && fail "compare with $new"
+	grep -q "^table.sh: $new: " "$work/compared" || fail "compare does not name $new"
+done
+sed 's/^few,/other,/; s/^1000,/others,/' "$work/old" >"$work/other"
+table compare "$work/old" "$work/other" >"$work/compared" 2>&1 && fail "compare of other cases"
 table markdown "$work/old" >"$work/table" || fail "markdown left with $?"
 grep -q '^| wean  *|  *240 |  *1.20 |  *50 |  *- ' "$work/table" ||
 	{ cat "$work/table" && fail "a row of a table"; }

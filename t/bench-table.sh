@@ -21,6 +21,14 @@ same() { # WHAT FILE FILE
 	diff "$2" "$3" || fail "$1"
 }
 
+# ---- what it tells of itself.
+
+for program in bench reading parts; do
+	[ ! -x t/bench/$program ] || t/bench/$program --help | grep -q "^usage: $program " ||
+		fail "$program --help"
+done
+t/bench/bench --list | grep 'where its script was' && fail "scripts of peers not found"
+
 # ---- README: first the table of an ordinary machine, then that of a kernel with more.
 
 t/bench/bench --names | sed -n 's/^peer //p' >"$work/peers"
@@ -34,8 +42,8 @@ grep -vxFf "$work/peers" "$work/named" && fail "a row of README is no peer"
 
 # ---- peers: each that is not absent has done what it can.
 
-t/bench/bench --scripts "$srcdir/t/bench" --passes 1 --slice 1 \
-	--case few,pipe,pipes3,threads2,path50 --csv "$work/csv" >"$work/out" 2>&1 || fail "the benchmark left with $?"
+t/bench/bench --passes 1 --slice 1 --case few,pipe,pipes3,threads2,path50 \
+	--csv "$work/csv" >"$work/out" 2>&1 || fail "the benchmark left with $?"
 sed -n 's/^absent: \([^:]*\):.*/\1/p' "$work/out" >"$work/absent"
 [ -z "${CI-}" ] || [ ! -s "$work/absent" ] || fail "absent where all can be had:" \
 	"$(tr '\n' ' ' <"$work/absent")"
@@ -79,6 +87,13 @@ sed 's/240.0/480.0/; s/110.0/220.0/' "$work/old" >"$work/new"
 table compare "$work/old" "$work/new" >"$work/compared" || fail "compare left with $?"
 grep -q '^few  *wean  *1.200  *2.400  *2.000$' "$work/compared" ||
 	{ cat "$work/compared" && fail "the ratio of the medians of ratios"; }
+grep -q '^few  *floor ' "$work/compared" && fail "the first of a case against itself"
+for new in /absent "$work" /dev/null; do
+	table compare "$work/old" "$new" >"$work/compared" 2>&1 && fail "compare with $new"
+	grep -q "^table.sh: $new: " "$work/compared" || fail "compare does not name $new"
+done
+sed 's/^few,/other,/; s/^1000,/others,/' "$work/old" >"$work/other"
+table compare "$work/old" "$work/other" >"$work/compared" 2>&1 && fail "compare of other cases"
 table markdown "$work/old" >"$work/table" || fail "markdown left with $?"
 grep -q '^| wean  *|  *240 |  *1.20 |  *50 |  *- ' "$work/table" ||
 	{ cat "$work/table" && fail "a row of a table"; }

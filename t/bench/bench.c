@@ -188,13 +188,28 @@ static void list_names(void)
 		printf("case %s\n", cases[c].name);
 }
 
+static void help(FILE *f)
+{
+	fprintf(f, "usage: bench [OPTION]...\n"
+	           "Measures how long a start takes, in each case by each peer.\n\n"
+	           "  --quick           fewer cases, in less than a minute\n"
+	           "  --high            the cases that want a limit of 2^30 descriptors\n"
+	           "  --case NAME,...   these cases alone\n"
+	           "  --peers NAME,...  these peers alone; floor is what ratios are of\n"
+	           "  --to PEER         ratios are of this one too; else wean\n"
+	           "  --csv FILE        what was measured into FILE, for table.sh\n"
+	           "  --passes N        each case N times, 1 to %d; else 3\n"
+	           "  --slice MS        milliseconds a case and pass; else 1000\n"
+	           "  --no-counts       system calls and allocations are not counted\n"
+	           "  --program FILE    what is started; else 'tiny', beside bench\n"
+	           "  --list            tells what each peer and case is\n"
+	           "  --names           the names alone, for scripts\n"
+	           "  -h, --help        tells this\n", PASSES);
+}
+
 static int usage(void)
 {
-	fprintf(stderr, "usage: bench [--quick | --high] [--case NAME,...]\n"
-	                "             [--peers NAME,...] [--to PEER] [--csv FILE]\n"
-	                "             [--passes N] [--slice MS] [--no-counts]\n"
-	                "             [--program FILE] [--scripts DIRECTORY]\n"
-	                "       bench --list | --names\n");
+	help(stderr);
 	return 0;
 }
 
@@ -206,7 +221,7 @@ static int take_option(int letter)
 		set.slice = 1000;
 		most = ALWAYS;
 		return 1;
-	case 'h':
+	case 'H':
 		most = HIGH;
 		return 1;
 	case 'n':
@@ -231,13 +246,14 @@ static int take_option(int letter)
 	case 'x':
 		snprintf(set.program, sizeof set.program, "%s", optarg);
 		return 1;
-	case 'S':
-		return realpath(optarg, set.scripts) || unknown(optarg);
 	case 'l':
 		list();
 		exit(0);
 	case 'N':
 		list_names();
+		exit(0);
+	case 'h':
+		help(stdout);
 		exit(0);
 	default:
 		return usage();
@@ -247,18 +263,18 @@ static int take_option(int letter)
 static int take_options(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"quick", 0, NULL, 'q'},   {"high", 0, NULL, 'h'},
+		{"quick", 0, NULL, 'q'},   {"high", 0, NULL, 'H'},
 		{"case", 1, NULL, 'c'},    {"peers", 1, NULL, 'p'},
 		{"to", 1, NULL, 't'},      {"csv", 1, NULL, 'f'},
 		{"passes", 1, NULL, 'n'},  {"slice", 1, NULL, 's'},
 		{"no-counts", 0, NULL, 'o'}, {"program", 1, NULL, 'x'},
-		{"scripts", 1, NULL, 'S'},
 		{"list", 0, NULL, 'l'},    {"names", 0, NULL, 'N'},
+		{"help", 0, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
 	int letter;
 
-	while ((letter = getopt_long(argc, argv, "", options, NULL)) != -1)
+	while ((letter = getopt_long(argc, argv, "h", options, NULL)) != -1)
 		if (!take_option(letter))
 			return 0;
 	complete_choice();
@@ -266,27 +282,20 @@ static int take_options(int argc, char **argv)
 }
 
 /* Beside us, or above where libtool put us into a folder of its own. */
-static int find_file(const char *name, char path[PATH_MAX])
+static int find_program(void)
 {
 	static const char *const places[] = {"", "/.."};
 	char self[PATH_MAX / 2] = "";
 
+	if (*set.program)
+		return 1;
 	if (readlink("/proc/self/exe", self, sizeof self - 1) > 0)
 		*strrchr(self, '/') = '\0';
 	for (int i = 0; i < 2; i++) {
-		snprintf(path, PATH_MAX, "%s%s/%s", self, places[i], name);
-		if (access(path, R_OK) == 0)
+		snprintf(set.program, PATH_MAX, "%s%s/tiny", self, places[i]);
+		if (access(set.program, R_OK) == 0)
 			return 1;
 	}
-	return 0;
-}
-
-static int find_files(void)
-{
-	if (!*set.scripts && find_file("peer.py", set.scripts))
-		*strrchr(set.scripts, '/') = '\0';
-	if (*set.program || find_file("tiny", set.program))
-		return 1;
 	fprintf(stderr, "bench: there is no program 'tiny', see --program\n");
 	return 0;
 }
@@ -296,24 +305,26 @@ static void print_absent(void)
 	for (int p = 0; p < PEERS; p++)
 		if (set.peers[p] && absent(p))
 			printf("absent: %s: %s\n", peers[p]->name, absent(p));
-	printf("\n");
 }
 
 static void print_head(void)
 {
 	struct utsname uts;
+	double load = 0;
 
 	uname(&uts);
-	printf("%s %s %s, %ld processors, at most %d descriptors, "
-	       "%d passes of %.1f s a case\n\n",
-	       uts.sysname, uts.release, uts.machine, sysconf(_SC_NPROCESSORS_ONLN),
+	getloadavg(&load, 1);
+	printf("%s %s %s, %ld processors, load average %.2f,\n"
+	       "at most %d descriptors, %d passes of %.1f s a case\n\n",
+	       uts.sysname, uts.release, uts.machine, sysconf(_SC_NPROCESSORS_ONLN), load,
 	       limit_of_descriptors(), set.passes, set.slice / 1e3);
 	printf("Microseconds to start a program that ends at once, and to reap it.\n"
 	       "Peers take turns of up to 16 starts.  best: of all; calm: one in ten of\n"
 	       "the turns' bests is below it; median: of the turns' medians; blocked: of\n"
 	       "the calm time what passes before the call that starts returns.  Ratios\n"
-	       "are of the calm times.  calls: system calls of the caller + of the child\n"
-	       "before its exec; heap: allocations of the caller.\n\n");
+	       "are of the calm times.  calls: system calls of the caller for start, wait\n"
+	       "and release + of the child before its exec; heap: allocations of the\n"
+	       "caller.\n");
 	print_absent();
 	fflush(stdout);
 }
@@ -337,7 +348,7 @@ int main(int argc, char **argv)
 
 	if (argc > 5 && strcmp(argv[1], "--serve") == 0)
 		return serve(argv + 2);
-	if (!take_options(argc, argv) || !find_files())
+	if (!take_options(argc, argv) || !find_program())
 		return 2;
 	for (int p = 0; p < PEERS; p++)
 		absent(p); /* looked for before a case changes PATH */

@@ -115,7 +115,7 @@ extern struct settings {
 	int cases[CASES], peers[PEERS]; /* wanted */
 	int to;            /* the peer that all are compared with, besides the floor */
 	int counts;        /* counts are wanted */
-	char program[PATH_MAX], scripts[PATH_MAX]; /* absolute; scripts: their directory */
+	char program[PATH_MAX]; /* absolute */
 } set;
 
 /* Sorts, and gives the value that so many tenths of the others are below; 0 of none. */

@@ -163,16 +163,26 @@ static int take_turn(int parts, int turn, char **argv)
 	return 1;
 }
 
+static int help(FILE *f, int status)
+{
+	fprintf(f, "usage: parts PROGRAM [TURNS]\n"
+	           "Measures of what the time of a start is made, one thing after the other.\n\n"
+	           "  PROGRAM     what is started: t/bench/tiny\n"
+	           "  TURNS       how often, 1 to %d; else 300\n"
+	           "  -h, --help  tells this\n", TURNS);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	const int turns = argc > 2 ? atoi(argv[2]) : 300;
 	char *program[] = {argv[1], NULL};
 	double before = 0;
 
-	if (argc < 2 || turns < 1 || turns > TURNS) {
-		fprintf(stderr, "usage: parts PROGRAM [TURNS]\n");
-		return 2;
-	}
+	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+		return help(stdout, 0);
+	if (argc < 2 || turns < 1 || turns > TURNS)
+		return help(stderr, 2);
 	for (int turn = 0; turn < turns; turn++)
 		for (int i = 0; i <= PARTS; i++)
 			if (!take_turn((i + turn) % (PARTS + 1), turn, program))

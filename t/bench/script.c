@@ -67,8 +67,8 @@ const char *script_absent(const struct peer *peer)
 	static char text[PEERS][64];
 	int p = 0;
 
-	if (!*set.scripts)
-		return "its script was not found, see --scripts";
+	if (access(SCRIPTS, R_OK) != 0)
+		return "no " SCRIPTS ", where its script was";
 	if (*find_interpreter(peer))
 		return NULL;
 	while (peers[p] != peer)
@@ -86,7 +86,7 @@ static _Noreturn void become(const struct peer *peer, const struct job *job, int
 
 	snprintf(pipes, sizeof pipes, "%d", job->pipes);
 	snprintf(megabytes, sizeof megabytes, "%d", mb);
-	snprintf(script, sizeof script, "%s/%s", set.scripts, peer->script);
+	snprintf(script, sizeof script, "%s/%s", SCRIPTS, peer->script);
 	argv[n++] = peer->script ? find_interpreter(peer) : "/proc/self/exe";
 	if (peer->option)
 		argv[n++] = peer->option;

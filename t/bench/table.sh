@@ -6,6 +6,7 @@
 #   table.sh plots CSV DIRECTORY   a plot a sweep, by gnuplot: DIRECTORY/SWEEP.svg
 #   table.sh compare OLD NEW       ratios of ratios: how each has changed against the first
 #                                  of its case, so that another machine's speed is none
+#   table.sh usable CSV            whether anything was measured there; if not, says so
 #   table.sh readme CSV [HIGH-CSV] README with these tables in the place of its own, on
 #                                  standard output; README is read from standard input
 set -eu
@@ -204,8 +205,21 @@ plots() {
 	}' "$1" | ${GNUPLOT:-gnuplot}
 }
 
+usable() {
+	if ! { [ -f "$1" ] && [ -r "$1" ]; }; then
+		echo "table.sh: $1: no file that can be read" >&2
+	elif ! grep -q '^[^#,]*,[^,]*,[0-9]' "$1"; then
+		echo "table.sh: $1: nothing was measured there" >&2
+	else
+		return 0
+	fi
+	return 1
+}
+
 # Where there was no such cell before, nothing is said.
 compare() {
+	usable "$1"
+	usable "$2"
 	$AWK "$reading"'
 	END {
 		printf "%-14s %-22s %9s %9s %9s\n", "case", "peer / first of the case", "was", \
@@ -218,11 +232,18 @@ compare() {
 					continue
 				was = ratio(1, name, peer)
 				is = ratio(2, name, peer)
-				if (was > 0 && is > 0)
+				if (was > 0 && is > 0 && ++rows)
 					printf "%-14s %-22s %9.3f %9.3f %9.3f\n", name, peer, was, \
 						is, is / was
 			}
 		}
+		if (!rows) {
+			print "table.sh: no case and peer that both have" | "cat >&2"
+			exit 1
+		}
+		print "is / was below 1: better than before; a few % are noise.  Each row is relative\n" \
+			"to the first peer of its case, which is left out: for starts the floor; for\n" \
+			"reading it is wean, so that there above 1 is better for wean."
 	}' "$1" "$2"
 }
 
@@ -236,6 +257,7 @@ case $#${1-} in
 2rows) markdown "$2" "$few_columns" | rows ;;
 3plots) plots "$2" "$3" ;;
 3compare) compare "$2" "$3" ;;
+2usable) usable "$2" ;;
 2readme | 3readme) shift && readme "$@" ;;
 1names) rows ;;
 *) usage ;;

@@ -96,6 +96,11 @@ awk '
 	inside = !inside
 	if (inside)
 		n++
+	marks = /unfinished/ # its rest comes in another line
+	next
+}
+marks && $1 == guile && /close resumed/ {
+	marks = 0
 	next
 }
 /999999/ || !inside { next }

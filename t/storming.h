@@ -7,7 +7,6 @@
 
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 
 #include "count.h"
 #include "deny.h"
@@ -17,32 +16,6 @@
 
 /* ---- many descriptors --------------------------------------------------- */
 
-enum { A_MESSAGE = 253 }; /* descriptors: SCM_MAX_FD of the kernel */
-
-/* Receives n copies of fd at the lowest free numbers: the last of them.  A dup(2) for
-   each would take a minute for a million. */
-static inline int pass(const int sockets[2], int fd, int n)
-{
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(A_MESSAGE * sizeof fd)];
-	size_t size = (size_t)n * sizeof fd;
-	struct iovec byte = { (char[1]){ 0 }, 1 };
-	struct msghdr m = {
-		.msg_iov = &byte, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = CMSG_SPACE(size),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
-	                       .cmsg_len = CMSG_LEN(size) };
-	for (size_t at = 0; at < size; at += sizeof fd)
-		memcpy(CMSG_DATA(c) + at, &fd, sizeof fd);
-	ck_assert_int_eq(sendmsg(sockets[0], &m, 0), 1);
-	ck_assert_int_eq(recvmsg(sockets[1], &m, 0), 1);
-	ck_assert_int_eq(m.msg_flags & MSG_CTRUNC, 0);
-	memcpy(&fd, CMSG_DATA(c) + size - sizeof fd, sizeof fd);
-	return fd;
-}
-
 /* Opens every number below n, without close-on-exec. */
 static inline void open_all_below(int n)
 {
@@ -50,8 +23,10 @@ static inline void open_all_below(int n)
 
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
-	for (next = sockets[1] + 1; next < n;)
-		next = 1 + pass(sockets, fd, n - next < A_MESSAGE ? n - next : A_MESSAGE);
+	for (next = sockets[1] + 1; next < n; next++) {
+		next = receive_copies(sockets, fd, n - next < A_MESSAGE ? n - next : A_MESSAGE);
+		ck_assert_int_ge(next, 0);
+	}
 	ck_assert_int_eq(next, n);
 	ck_assert_int_ge(fcntl(n - 1, F_GETFD), 0);
 	ck_assert_int_eq(fcntl(n, F_GETFD), -1);

@@ -4,25 +4,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "../conditions.h"
 
 extern char **environ;
 
 /* ---- descriptors ---- */
 
-enum {
-	A_MESSAGE = 253, /* descriptors: SCM_MAX_FD of the kernel */
-	SPARE = 1000     /* descriptors that a case leaves free */
-};
+enum { SPARE = 1000 }; /* descriptors that a case leaves free */
 
 int limit_of_descriptors(void)
 {
@@ -47,25 +43,6 @@ static void set_limit(int soft, char *note)
 		snprintf(note, NOTE, " (but the limit is %d)", limit_of_descriptors());
 }
 
-/* So many copies of fd, at the lowest free numbers: where a call costs much, a dup(2) for
-   each of a million takes a minute.  0: they can't be had. */
-static int receive_copies(const int sockets[2], int fd, int n)
-{
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(A_MESSAGE * sizeof fd)];
-	size_t size = (size_t)n * sizeof fd;
-	struct iovec byte = {(char[1]){0}, 1};
-	struct msghdr m = {.msg_iov = &byte, .msg_iovlen = 1, .msg_control = control,
-	                   .msg_controllen = CMSG_SPACE(size)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
-	                      .cmsg_len = CMSG_LEN(size)};
-	for (size_t at = 0; at < size; at += sizeof fd)
-		memcpy(CMSG_DATA(c) + at, &fd, sizeof fd);
-	return sendmsg(sockets[0], &m, 0) == 1 && recvmsg(sockets[1], &m, 0) == 1 &&
-	       !(m.msg_flags & MSG_CTRUNC);
-}
-
 /* From the lowest free number on, so that whatever is opened later is above. */
 static void fill_descriptors(int wanted, char *note)
 {
@@ -77,7 +54,7 @@ static void fill_descriptors(int wanted, char *note)
 	do {
 		some = most - n < A_MESSAGE ? most - n : A_MESSAGE;
 		n += some;
-	} while (some > 0 && receive_copies(sockets, null, some));
+	} while (some > 0 && receive_copies(sockets, null, some) >= 0);
 	close(sockets[0]);
 	close(sockets[1]);
 	if (n < wanted)
@@ -199,35 +176,19 @@ static void set_environment(int entries, int elements)
 
 /* ---- what is refused ---- */
 
-/* The kernel's own struct; its headers are not everywhere. */
-struct step {
-	uint16_t code;
-	uint8_t yes, no;
-	uint32_t value;
-};
-
 /* As by the profile of a container that is older than these calls. */
 static int refuse_calls(void)
 {
-	struct step steps[] = {
-		{0x20, 0, 0, 0}, /* load the number */
+	static const struct denial denied[] = {
 #ifdef SYS_clone3
-		{0x15, 0, 1, SYS_clone3},
-		{0x06, 0, 0, 0x50000U | ENOSYS}, /* libc takes no other errno for "not here" */
+		{.nr = SYS_clone3, .error = ENOSYS}, /* libc takes no other for "not here" */
 #endif
 #ifdef SYS_close_range
-		{0x15, 0, 1, SYS_close_range},
-		{0x06, 0, 0, 0x50000U | EPERM},
+		{.nr = SYS_close_range, .error = EPERM},
 #endif
-		{0x06, 0, 0, 0x7fff0000U},
 	};
-	struct {
-		uint16_t n;
-		struct step *steps;
-	} filter = {sizeof steps / sizeof *steps, steps};
 
-	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
-	       !prctl(PR_SET_SECCOMP, 2 /* SECCOMP_MODE_FILTER */, &filter);
+	return refuse_these(denied, sizeof denied / sizeof *denied);
 }
 
 /* ---- the whole ---- */

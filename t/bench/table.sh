@@ -2,7 +2,7 @@
 # table.sh - what is made of the file that bench and reading write (--csv).
 #
 #   table.sh markdown CSV          a table of the starts, in Markdown
-#   table.sh rows CSV              the names in its first column
+#   table.sh names                 the names in the first column of a table on standard input
 #   table.sh plots CSV DIRECTORY   a plot a sweep, by gnuplot: DIRECTORY/SWEEP.svg
 #   table.sh compare OLD NEW       ratios of ratios: how each has changed against the first
 #                                  of its case, so that another machine's speed is none
@@ -43,9 +43,7 @@ function ratio(file, c, p, i, q, list) {
 
 BEGIN { FS = "," }
 FNR == 1 { file++ }
-/^#machine,/ { machine[file] = $0; sub(/^#machine,/, "", machine[file]); next }
 /^#sweep,/ { sweeps[++nsweeps] = $0; next }
-/^#note,/ { note[file, $2] = $3; next }
 /^#/ || $1 == "case" || NF < 6 { next }
 {
 	if (!((file, $1) in first)) {
@@ -105,8 +103,7 @@ markdown() {
 	}' "$1"
 }
 
-# The names as they are in a table that is read.
-rows() {
+names() {
 	sed -n 's/^| \([a-z][a-z0-9_+:-]*\) *|.*/\1/p' | grep -v '^microseconds$'
 }
 
@@ -254,11 +251,10 @@ usage() {
 
 case $#${1-} in
 2markdown) markdown "$2" "$few_columns" ;;
-2rows) markdown "$2" "$few_columns" | rows ;;
 3plots) plots "$2" "$3" ;;
 3compare) compare "$2" "$3" ;;
 2usable) usable "$2" ;;
 2readme | 3readme) shift && readme "$@" ;;
-1names) rows ;;
+1names) names ;;
 *) usage ;;
 esac

@@ -129,7 +129,7 @@ static int case_named(const char *name)
 	return c;
 }
 
-static int peer_named(const char *name)
+int peer_named(const char *name)
 {
 	int p = 0;
 

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "times.h"
+
 /* ---- peers: ways to start a program ------------------------------------ */
 
 /* One start: the program says a byte on its stdout if that is a pipe, and ends. */
@@ -38,13 +40,16 @@ extern const struct peer peer_floor, peer_wean, peer_closefrom, peer_posix_spawn
 
 /* Why a peer can't run here, or not in this case; NULL: it can. */
 const char *never_absent(void);
+int peer_named(const char *name); /* PEERS: none is */
 const char *absent(int p);
 const char *unfit(int c, int p);
 
-long long now(void); /* ns */
+/* Closes our ends of the program's 0, 1 and 2, each -1 if it is no pipe, after reading what
+   it said; EPROTO if that was not a byte on 1 and nothing on 2. */
+int drain_ends(int in, int out, int err);
 
-/* Reads what the program said and closes fd; EPROTO if it was not so many bytes. */
-int drain(int fd, ssize_t expected);
+/* By a call that returns when the program is over, with the status of wait(2). */
+int run_to_its_end(struct job *, int (*system_like)(const char *));
 
 /* Waits for pid; EPROTO unless it exited with 0. */
 int reap(pid_t pid);
@@ -117,9 +122,6 @@ extern struct settings {
 	int counts;        /* counts are wanted */
 	char program[PATH_MAX]; /* absolute */
 } set;
-
-/* Sorts, and gives the value that so many tenths of the others are below; 0 of none. */
-double tenths(size_t below, double *values, size_t n);
 
 /* The most descriptors there can be; raises the limit so far. */
 int limit_of_descriptors(void);

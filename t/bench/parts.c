@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include <wean.h>
 
 #include "../../src/clone3.h"
+#include "times.h"
 
 enum { CUT, MASKS, CLEAR, ASKS, SETS, PIDFD, LIBRARY, PARTS }; /* each with those before */
 enum { TURNS = 4000, BATCH = 16 };
@@ -126,22 +126,7 @@ static int run_parts(int parts, char **argv)
 	return parts == PARTS ? start_by_library(argv) : start(&b);
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double times[PARTS + 1][TURNS];
-
-static long long now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
 
 /* The fastest of a turn. */
 static int take_turn(int parts, int turn, char **argv)
@@ -190,10 +175,10 @@ int main(int argc, char **argv)
 	printf("microseconds, the median of %d turns of which each gives its fastest start\n",
 	       turns);
 	for (int i = 0; i <= PARTS; i++) {
-		qsort(times[i], (size_t)turns, sizeof times[i][0], compare);
-		printf("  %7.2f  %+6.2f  %s\n", times[i][turns / 2] / 1e3,
-		       i ? (times[i][turns / 2] - before) / 1e3 : 0, names[i]);
-		before = times[i][turns / 2];
+		const double us = tenths(5, times[i], (size_t)turns) / 1e3;
+
+		printf("  %7.2f  %+6.2f  %s\n", us, i ? us - before : 0, names[i]);
+		before = us;
 	}
 	return 0;
 }

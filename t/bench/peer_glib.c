@@ -9,13 +9,12 @@ static const char spawn_does[] = "g_spawn_async_with_pipes, waitpid",
 
 #include <errno.h>
 #include <gio/gio.h>
-#include <unistd.h>
 
 static int run_glib(struct job *job)
 {
 	const int all = job->pipes == 3;
 	const GSpawnFlags how = G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_SEARCH_PATH;
-	int in = -1, out = -1, err = -1, said = 0, complained = 0, error;
+	int in = -1, out = -1, err = -1, said, error;
 	GPid pid;
 
 	if (!g_spawn_async_with_pipes(NULL, (char **)job->argv, NULL,
@@ -24,15 +23,10 @@ static int run_glib(struct job *job)
 	                              job->pipes ? &out : NULL, all ? &err : NULL, NULL))
 		return EIO;
 	job->started = now();
-	if (all)
-		close(in);
-	if (job->pipes)
-		said = drain(out, 1);
-	if (all)
-		complained = drain(err, 0);
+	said = drain_ends(in, out, err);
 	error = reap(pid);
 	g_spawn_close_pid(pid);
-	return error ? error : said ? said : complained;
+	return error ? error : said;
 }
 
 static gsize size_of(GBytes *bytes)

@@ -42,10 +42,7 @@ static int run_shell(struct job *job)
 
 static int run_system(struct job *job)
 {
-	int status = wean_system(job->command);
-
-	job->started = 0; /* it does not return before the end */
-	return status == -1 ? errno : status ? EPROTO : 0;
+	return run_to_its_end(job, wean_system);
 }
 
 const struct peer

@@ -2,22 +2,7 @@
 #include "bench.h"
 
 #include <errno.h>
-#include <unistd.h>
 #include <wean.h>
-
-static int drain_ends(struct wean_child *child, int pipes)
-{
-	int said = 0, complained = 0;
-
-	if (pipes == 3)
-		close(child->in);
-	if (pipes > 0)
-		said = drain(child->out, 1);
-	if (pipes == 3)
-		complained = drain(child->err, 0);
-	child->in = child->out = child->err = -1;
-	return said ? said : complained;
-}
 
 static int run_wean(struct job *job)
 {
@@ -34,7 +19,8 @@ static int run_wean(struct job *job)
 	job->started = now();
 	if (error)
 		return error;
-	said = drain_ends(&child, job->pipes);
+	said = drain_ends(child.in, child.out, child.err);
+	child.in = child.out = child.err = -1;
 	error = wean_wait(&child, -1, &status);
 	wean_release(&child);
 	if (error)

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #if defined __GLIBC__ && defined __GLIBC_PREREQ
@@ -26,15 +25,7 @@ const char *never_absent(void)
 	return NULL;
 }
 
-long long now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
-int drain(int fd, ssize_t expected)
+static int drain(int fd, ssize_t expected)
 {
 	char data[512];
 	ssize_t got, sum = 0;
@@ -43,6 +34,17 @@ int drain(int fd, ssize_t expected)
 		sum += got;
 	close(fd);
 	return sum == expected ? 0 : EPROTO;
+}
+
+int drain_ends(int in, int out, int err)
+{
+	int said, complained;
+
+	if (in >= 0)
+		close(in);
+	said = out >= 0 ? drain(out, 1) : 0;
+	complained = err >= 0 ? drain(err, 0) : 0;
+	return said ? said : complained;
 }
 
 int reap(pid_t pid)
@@ -84,19 +86,6 @@ static int open_pipes(struct pipes *p, int n)
 	return 0;
 }
 
-static int drain_pipes(struct pipes *p, int n)
-{
-	int said = 0, complained = 0;
-
-	if (n == 3)
-		close(p->here[0]);
-	if (n > 0)
-		said = drain(p->here[1], 1);
-	if (n == 3)
-		complained = drain(p->here[2], 0);
-	return said ? said : complained;
-}
-
 /* Starts the program with these, where they are not -1, as its 0, 1 and 2. */
 typedef int start_fn(const struct job *job, const int ends[3], pid_t *pid);
 
@@ -114,7 +103,7 @@ static int run(struct job *job, start_fn *start)
 		close_ends(p.here);
 		return error;
 	}
-	said = drain_pipes(&p, job->pipes);
+	said = drain_ends(p.here[0], p.here[1], p.here[2]);
 	error = reap(pid);
 	return error ? error : said;
 }
@@ -242,12 +231,17 @@ static int run_closefrom(struct job *job)
 	return run(job, start_closefrom);
 }
 
+int run_to_its_end(struct job *job, int (*system_like)(const char *))
+{
+	int status = system_like(job->command);
+
+	job->started = 0;
+	return status == -1 ? errno : status ? EPROTO : 0;
+}
+
 static int run_system(struct job *job)
 {
-	int status = system(job->command);
-
-	job->started = 0; /* it does not return before the end */
-	return status == -1 ? errno : status ? EPROTO : 0;
+	return run_to_its_end(job, system);
 }
 
 const struct peer

@@ -4,6 +4,7 @@
    its own, so that no heap is warm for one and cold for another.  A ratio is the median
    over the rounds of the ratio of two times of the same round. */
 #include "reading.h"
+#include "times.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,7 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { ROUNDS = 15, QUICK_ROUNDS = 5, LINE = 79 /* bytes, its newline besides */ };
@@ -157,14 +157,6 @@ static void find_absent(void)
 	ways[PYTHON].absent = ways[PYTHON4].absent = python;
 }
 
-static long long now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
 static _Noreturn void read_once(const struct way *w, long long *ns)
 {
 	long long begin = now(), own = 0;
@@ -195,21 +187,13 @@ static void take_turn(struct way *w, int round, long long *ns)
 
 /* ---- results ---- */
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double median(const double *values, int n, double *least)
 {
 	double sorted[ROUNDS];
 
 	memcpy(sorted, values, (size_t)n * sizeof *values);
-	qsort(sorted, (size_t)n, sizeof *sorted, compare);
-	*least = sorted[0];
-	return sorted[(n - 1) / 2];
+	*least = tenths(0, sorted, (size_t)n);
+	return tenths(5, sorted, (size_t)n);
 }
 
 static int measured(const struct way *w)

@@ -35,21 +35,6 @@ static const struct bound {
 	{FEW, SHELL, FEW, POPEN, 1.02, 0},
 };
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-double tenths(size_t below, double *values, size_t n)
-{
-	if (n == 0)
-		return 0;
-	qsort(values, n, sizeof *values, compare);
-	return values[(n - 1) * below / 10];
-}
-
 /* All passes of a peer in a case. */
 static struct cell sum_up(int c, int p)
 {

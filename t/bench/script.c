@@ -50,12 +50,10 @@ static const char *find_interpreter(const struct peer *peer)
 {
 	static char found[PEERS][PATH_MAX];
 	static const char *list;
-	int p = 0;
+	const int p = peer_named(peer->name);
 
 	if (!list)
 		list = strdup(getenv("PATH") ? getenv("PATH") : "/usr/bin:/bin");
-	while (peers[p] != peer)
-		p++;
 	for (int i = 0; !*found[p] && i < 3 && peer->interpreters[i]; i++)
 		if (!find_in(list, peer->interpreters[i], found[p]))
 			*found[p] = '\0';
@@ -65,14 +63,12 @@ static const char *find_interpreter(const struct peer *peer)
 const char *script_absent(const struct peer *peer)
 {
 	static char text[PEERS][64];
-	int p = 0;
+	const int p = peer_named(peer->name);
 
 	if (access(SCRIPTS, R_OK) != 0)
 		return "no " SCRIPTS ", where its script was";
 	if (*find_interpreter(peer))
 		return NULL;
-	while (peers[p] != peer)
-		p++;
 	snprintf(text[p], sizeof text[p], "no %s in PATH", peer->interpreters[0]);
 	return text[p];
 }
@@ -174,11 +170,9 @@ int serve(char **argv)
 {
 	char line[32], command[PATH_MAX], note[NOTE];
 	struct job job = {.argv = argv + 3, .command = command, .pipes = atoi(argv[1])};
-	const int mb = atoi(argv[2]);
-	int p = 0, error = 0;
+	const int mb = atoi(argv[2]), p = peer_named(argv[0]);
+	int error = p == PEERS ? EINVAL : 0;
 
-	while (strcmp(peers[p]->name, argv[0]) != 0)
-		p++;
 	snprintf(command, sizeof command, "%s%s", argv[3], argv[4] ? " x" : "");
 	if (mb)
 		fill_memory(mb, note);

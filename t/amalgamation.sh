@@ -9,30 +9,9 @@ CC=${CC:-cc} CFLAGS=${CFLAGS-} NM=${NM:-nm} READELF=${READELF:-readelf} MAKE=${M
 srcdir=${srcdir:-.}
 warnings='-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror'
 parts='-DWEAN_WITH_CMD -DWEAN_WITH_POPEN'
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-
-for tool in "$NM" "$READELF"; do
-	command -v "${tool%% *}" >/dev/null || { # what follows are its options
-		echo "not here: $tool"
-		exit 77
-	}
-done
-
-good=0 bad=0
-
-# same WHAT EXPECTED FOUND: as sets of words
-same() {
-	printf '%s\n' "$2" | tr -s ' \t' '\n' | grep . | LC_ALL=C sort -u >"$tmp/expected"
-	printf '%s\n' "$3" | tr -s ' \t' '\n' | grep . | LC_ALL=C sort -u >"$tmp/found"
-	if cmp -s "$tmp/expected" "$tmp/found"; then
-		good=$((good + 1))
-	else
-		bad=$((bad + 1))
-		echo "FAILED: $1 (<: missing, >: too many)"
-		diff "$tmp/expected" "$tmp/found" | grep '^[<>]'
-	fi
-}
+# shellcheck source=t/script.sh
+. "${srcdir:-.}/t/script.sh"
+need_tools "$NM" "$READELF"
 
 # src/ has assembly for these: on others it calls libc for the kernel and the compiler's
 # library for arithmetic, and wean_clone3 is C, global and hidden.

@@ -5,25 +5,11 @@ set -u
 
 : "${WEAN_KID:?}" "${CFLAGS=}"
 source=$(cd "${srcdir:-.}" && pwd)
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
+# shellcheck source=t/script.sh
+. "${srcdir:-.}/t/script.sh"
 
-not_here() {
-	echo "not here: $*"
-	exit 77
-}
-
-fail() {
-	echo "FAILED: $*"
-	bad=$((bad + 1))
-}
-
-command -v luajit >/dev/null || not_here 'LuaJIT (Debian: luajit)'
-[ -f src/.libs/libwean.so ] || not_here 'a shared libwean'
-case " $CFLAGS " in
-*' -fsanitize'*) not_here 'an interpreter with a sanitizer' ;;
-esac
+need_tools luajit
+need_loading
 
 LD_LIBRARY_PATH=$PWD/src/.libs LUA_INIT=''
 export LD_LIBRARY_PATH LUA_INIT LUA_PATH

@@ -10,27 +10,12 @@ CC=${CC:-cc} PKG_CONFIG=${PKG_CONFIG:-pkg-config}
 srcdir=$(cd "${srcdir:-.}" && pwd)
 examples=$srcdir/examples/guile
 libs=$PWD/src/.libs
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
+# shellcheck source=t/script.sh
+. "${srcdir:-.}/t/script.sh"
 
-skip() {
-	echo "skipped: $*"
-	exit 77
-}
-
-die() {
-	echo "FAILED: $*"
-	exit 1
-}
-
-for command in guile guild "$PKG_CONFIG"; do
-	command -v "$command" >/dev/null || skip "not here: $command"
-done
+need_tools guile guild "$PKG_CONFIG"
 "$PKG_CONFIG" --exists guile-3.0 || skip 'not here: the development files of Guile 3.0'
-case ${CFLAGS-} in
-*-fsanitize*) skip 'Guile would need the runtime of the sanitizer' ;;
-esac
-[ -f "$libs/libwean.so" ] || skip 'Guile cannot load a static library'
+need_loading
 
 # ---- the module, built as its comment tells ----------------------------------
 

@@ -6,24 +6,11 @@ set -u
 : "${WEAN_KID:?}" "${WEAN_COMMAND:?}" "${CC:=cc}" "${CPPFLAGS=}" "${CFLAGS=}" "${LDFLAGS=}"
 PKG_CONFIG=${PKG_CONFIG:-pkg-config}
 source=$(cd "${srcdir:-.}" && pwd) build=$PWD
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-tested=0 bad=0
+# shellcheck source=t/script.sh
+. "${srcdir:-.}/t/script.sh"
+tested=0
 
-not_here() {
-	echo "not here: $*"
-	exit 77
-}
-
-fail() {
-	echo "FAILED: $*"
-	bad=$((bad + 1))
-}
-
-[ -f src/.libs/libwean.so ] || not_here 'a shared libwean'
-case " $CFLAGS " in
-*' -fsanitize'*) not_here 'an interpreter with a sanitizer' ;;
-esac
+need_loading
 
 # Some use up what they may open.
 [ "$(ulimit -n)" -le 1024 ] 2>/dev/null || ulimit -S -n 1024
@@ -95,7 +82,7 @@ for version in 5.1 5.2 5.3 5.4; do
 	refuse_memory $version || fail "memory that Lua $version was refused"
 	drop_many "$lua" || fail "handles that Lua $version dropped"
 done
-[ $tested -gt 0 ] || not_here 'Lua and its headers (Debian: lua5.4, liblua5.4-dev)'
+[ $tested -gt 0 ] || skip 'not here: Lua and its headers (Debian: lua5.4, liblua5.4-dev)'
 [ $bad -eq 0 ] || exit 1
 
 # ---- what it costs, in the last of them ----------------------------------------
@@ -135,7 +122,7 @@ count() {
 		END { print programs + 0, shells + 0, closes + 0, useless + 0, short + 0 }' "$1.trace"
 }
 
-strace -o /dev/null true || not_here 'strace, or tracing'
+strace -o /dev/null true || skip 'not here: strace, or tracing'
 stock=$(count stock) || fail "counting Lua's own"
 ours=$(count wean) || fail 'counting'
 echo "programs, shells, closes before exec, of nothing, short reads: Lua's $stock, wean's $ours"

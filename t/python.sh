@@ -9,24 +9,10 @@ set -u
 
 : "${WEAN_KID:?}" "${CC:=cc}" "${CFLAGS=}" "${LDFLAGS=}"
 source=$(cd "${srcdir:-.}" && pwd) library=$PWD/src/.libs
-bad=0 missing='' seen=' '
-
-skip() {
-	echo "$*"
-	exit 77
-}
-
-fail() {
-	echo "FAILED: $*"
-	bad=$((bad + 1))
-}
-
-case $CFLAGS in
-*-fsanitize*) skip 'an interpreter without a sanitizer does not load what needs one' ;;
-esac
-[ -f "$library/libwean.so" ] || skip 'there is no shared library'
-scratch=$(mktemp -d) || exit 99
-trap 'rm -rf "$scratch"' EXIT
+missing='' seen=' '
+# shellcheck source=t/script.sh
+. "${srcdir:-.}/t/script.sh"
+need_loading
 
 PYTHONDONTWRITEBYTECODE=1
 export PYTHONDONTWRITEBYTECODE
@@ -39,18 +25,18 @@ ask() {
 # of t/python.py, in $python, where $version was built
 run() {
 	# shellcheck disable=SC2086 # words
-	(cd "$scratch/$version" && PYTHONPATH="$PWD:$source/examples/python" \
+	(cd "$tmp/$version" && PYTHONPATH="$PWD:$source/examples/python" \
 		exec ${tracer-} "$python" "$source/t/python.py" "$@")
 }
 
 build() {
 	include=$(ask "$python" 'sysconfig.get_path("include")')
-	mkdir "$scratch/$version"
+	mkdir "$tmp/$version"
 	# shellcheck disable=SC2086 # lists
 	$CC -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror $CFLAGS \
 		-shared -fPIC -fvisibility=hidden \
 		-I"$source/include" -isystem "$include" \
-		-o "$scratch/$version/_wean.so" "$source/examples/python/_weanmodule.c" \
+		-o "$tmp/$version/_wean.so" "$source/examples/python/_weanmodule.c" \
 		$LDFLAGS -L"$library" -lwean -Wl,-rpath,"$library"
 }
 
@@ -66,13 +52,13 @@ judge() {
 	layers=${PYTHON:+1 }2
 	for layer in $layers; do
 		for part in $parts; do
-			run suite $layer "$part" >"$scratch/$version/$layer.$part" 2>&1 &
+			run suite $layer "$part" >"$tmp/$version/$layer.$part" 2>&1 &
 		done
 	done
 	wait
 	for layer in $layers; do
 		for part in $parts; do
-			log=$scratch/$version/$layer.$part
+			log=$tmp/$version/$layer.$part
 			grep '^to fail' "$log"
 			awk '/^figures/ { good = $3 == 0 } END { exit !good }' "$log" || {
 				cat "$log"
@@ -80,7 +66,7 @@ judge() {
 			}
 		done
 		echo "python $version, layer $layer: test_subprocess:" "$(
-			cat "$scratch/$version/$layer".* | awk '
+			cat "$tmp/$version/$layer".* | awk '
 			/^figures/ { run += $2; failed += $3; skipped += $4; known += $5 }
 			END { printf "%d run, %d failed, %d failed as known, %d skipped",
 				run, failed, known, skipped }')"
@@ -97,7 +83,7 @@ calls() {
 		shift
 	done
 	shift
-	run "$@" >/dev/null) && awk '/ total$/ { print $4 }' "$scratch/$version/calls"
+	run "$@" >/dev/null) && awk '/ total$/ { print $4 }' "$tmp/$version/calls"
 }
 
 count_starts() { # OPEN

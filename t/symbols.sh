@@ -8,7 +8,8 @@ set -u
 between='child child_fds closer probe_child'
 called_between='
 wean_sys_chdir wean_sys_close wean_sys_close_on_exec wean_sys_close_range
-wean_sys_control_tty wean_sys_disposition wean_sys_dup_above wean_sys_dup_onto wean_sys_exec wean_sys_exit
+wean_sys_control_tty wean_sys_disposition wean_sys_dup_above wean_sys_dup_onto
+wean_sys_exec wean_sys_exit
 wean_sys_fchdir wean_sys_file wean_sys_file_at wean_sys_foreground wean_sys_getpgid
 wean_sys_getpid wean_sys_getppid wean_sys_is_cgroup2 wean_sys_last_signal wean_sys_limit wean_sys_list_open
 wean_sys_list_read wean_sys_rewind wean_sys_listed wean_sys_nice
@@ -29,15 +30,9 @@ CC=${CC:-cc} CFLAGS=${CFLAGS-} NM=${NM:-nm} OBJDUMP=${OBJDUMP:-objdump} READELF=
 srcdir=${srcdir:-.}
 shared=src/.libs/libwean.so
 static=src/.libs/libwean.a
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-
-for tool in "$NM" "$OBJDUMP" "$READELF"; do
-	command -v "${tool%% *}" >/dev/null || { # what follows are its options
-		echo "not here: $tool"
-		exit 77
-	}
-done
+# shellcheck source=t/script.sh
+. "${srcdir:-.}/t/script.sh"
+need_tools "$NM" "$OBJDUMP" "$READELF"
 
 # What waits for the link to become code has nothing to look at yet.
 all=
@@ -62,26 +57,6 @@ case $objects in
 	exit 1
 	;;
 esac
-
-good=0 bad=0
-
-# One word a line, sorted, each once.
-words() {
-	printf '%s\n' "$1" | tr -s ' \t' '\n' | grep . | LC_ALL=C sort -u
-}
-
-# same WHAT EXPECTED FOUND: as sets of words
-same() {
-	words "$2" >"$tmp/expected"
-	words "$3" >"$tmp/found"
-	if cmp -s "$tmp/expected" "$tmp/found"; then
-		good=$((good + 1))
-	else
-		bad=$((bad + 1))
-		echo "FAILED: $1 (<: missing, >: too many)"
-		diff "$tmp/expected" "$tmp/found" | grep '^[<>]'
-	fi
-}
 
 # ---- public names: the map, the headers, the libraries ----
 

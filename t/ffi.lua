@@ -8,48 +8,12 @@ ffi.cdef "struct pollfd { int fd; short events, revents; };"
 local wean = require "wean"
 ffi.cdef "int poll(struct pollfd *, unsigned long, int);"
 local kid = arg[1]
-local checks = 0
-
-local function show(n, ...)
-	local words = { ... }
-	for i = 1, n do
-		words[i] = tostring(words[i])
-	end
-	return table.concat(words, ", ")
-end
-
-local function gives(...)
-	local n, want = select("#", ...), { ... }
-	return function(...)
-		local good = select("#", ...) == n
-		for i = 1, n do
-			good = good and select(i, ...) == want[i]
-		end
-		checks = checks + 1
-		if not good then
-			error("got " .. show(select("#", ...), ...)
-				.. ", not " .. show(n, unpack(want, 1, n)), 2)
-		end
-	end
-end
-
-local function contents(path)
-	local file = assert(io.open(path))
-	local text = file:read("*a")
-	file:close()
-	return text
-end
-
-local pid = contents("/proc/self/stat"):match("^%d+")
-
-local function children()
-	local list = contents("/proc/" .. pid .. "/task/" .. pid .. "/children")
-	return select(2, list:gsub("%d+", ""))
-end
+local checks = dofile((arg[0]:gsub("[^/]*$", "")) .. "checks.lua")
+local gives, contents, children = checks.gives, checks.contents, checks.children
 
 -- Listed once its start is over for us too, so that the ends of its pipes are closed here.
 local function descriptors()
-	local list = wean.run({ "sh", "-c", "read go; exec ls /proc/" .. pid .. "/fd" },
+	local list = wean.run({ "sh", "-c", "read go; exec ls /proc/" .. checks.pid .. "/fd" },
 		{ err = wean.NULL }, { input = "go\n" .. ("x"):rep(4000000) }).out
 	return select(2, list:gsub("%d+", ""))
 end
@@ -179,4 +143,4 @@ repeat
 until children() == 0 or looks > 2000
 gives(0, open)(children(), descriptors())
 
-print(("%s: %d checks"):format(jit.version, checks))
+print(("%s: %d checks"):format(jit.version, checks.n))

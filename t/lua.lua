@@ -5,37 +5,11 @@
 local wean = require "wean"
 local kid, scratch, handles = arg[1], arg[2], tonumber(arg[3])
 local unpack = table.unpack or unpack
-local checks = 0
+local checks = dofile((arg[0]:gsub("[^/]*$", "")) .. "checks.lua")
+local pack, gives, contents, children = checks.pack, checks.gives, checks.contents,
+	checks.children
 
 -- ---- what a check is --------------------------------------------------------
-
-local function pack(...)
-	return { n = select("#", ...), ... }
-end
-
-local function show(t)
-	local words = {}
-	for i = 1, t.n do
-		words[i] = type(t[i]) == "string" and ("%q"):format(t[i]) or tostring(t[i])
-	end
-	return table.concat(words, ", ")
-end
-
--- gives(want...)(got...)
-local function gives(...)
-	local want = pack(...)
-	return function(...)
-		local got = pack(...)
-		local good = got.n == want.n
-		for i = 1, want.n do
-			good = good and got[i] == want[i]
-		end
-		checks = checks + 1
-		if not good then
-			error("got " .. show(got) .. ", not " .. show(want), 2)
-		end
-	end
-end
 
 local function fails_with(text, f, ...)
 	local good, message = pcall(f, ...)
@@ -45,30 +19,10 @@ local function fails_with(text, f, ...)
 	end
 end
 
-local function contents(path)
-	local file = assert(io.open(path))
-	local text = file:read("*a")
-	file:close()
-	return text
-end
-
-local function pid_of_ours()
-	return contents("/proc/self/stat"):match("^%d+")
-end
-
-local function children()
-	local n = 0
-	local pid = pid_of_ours()
-	for _ in contents("/proc/" .. pid .. "/task/" .. pid .. "/children"):gmatch("%d+") do
-		n = n + 1
-	end
-	return n
-end
-
 -- With those that the question needs, always as many: it waits until its start is over.
 local function descriptors()
 	local n = 0
-	local c = wean.spawn{ "sh", "-c", "read go; exec ls /proc/" .. pid_of_ours() .. "/fd",
+	local c = wean.spawn{ "sh", "-c", "read go; exec ls /proc/" .. checks.pid .. "/fd",
 		stdin = "pipe", stdout = "pipe" }
 	c:write("go\n")
 	for _ in c:lines() do
@@ -391,7 +345,7 @@ function tests.the_end_of_a_scope_closes_and_does_not_wait()
 	await(function() return children() == 1 end)
 	gives(nil)((io.open("/proc/" .. pid)))
 	gives(open + 1)(descriptors()) -- the pidfd of the one that runs
-	wean.execute("kill " .. contents("/proc/self/task/" .. pid_of_ours() .. "/children"))
+	wean.execute("kill " .. contents("/proc/self/task/" .. checks.pid .. "/children"))
 	await(function() wean.execute(kid .. " exit 0"); return children() == 0 end)
 	gives(open)(descriptors())
 end
@@ -514,5 +468,5 @@ for _, name in ipairs(order) do
 		print("FAILED: " .. name .. ": " .. tostring(message))
 	end
 end
-print(("%s: %d tests, %d checks, %d failed"):format(_VERSION, #order, checks, failed))
+print(("%s: %d tests, %d checks, %d failed"):format(_VERSION, #order, checks.n, failed))
 os.exit(failed == 0 and 0 or 1)

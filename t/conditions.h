@@ -19,15 +19,17 @@ static inline int receive_copies(const int sockets[2], int fd, int n)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(A_MESSAGE * sizeof fd)];
 	size_t size = (size_t)n * sizeof fd;
+	/* POSIX and musl: a socklen_t; glibc: a size_t. */
+	socklen_t space = (socklen_t)CMSG_SPACE(size), len = (socklen_t)CMSG_LEN(size);
 	struct iovec byte = { (char[1]){ 0 }, 1 };
 	struct msghdr m = {
 		.msg_iov = &byte, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = CMSG_SPACE(size),
+		.msg_control = control, .msg_controllen = space,
 	};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
 	*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
-	                       .cmsg_len = CMSG_LEN(size) };
+	                       .cmsg_len = len };
 	for (size_t at = 0; at < size; at += sizeof fd)
 		memcpy(CMSG_DATA(c) + at, &fd, sizeof fd);
 	if (sendmsg(sockets[0], &m, 0) != 1 || recvmsg(sockets[1], &m, 0) != 1 ||

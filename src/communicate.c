@@ -280,6 +280,14 @@ wean_talk(struct wean_child *child, const struct wean_io *io, struct wean_result
 }
 
 int
+wean_talk_refused(const struct wean_result *result)
+{
+	const struct talk *t = talk_of(result);
+
+	return t && (t->out.refused || t->err.refused);
+}
+
+int
 wean_talk_end(struct wean_child *child, const struct wean_io *io, struct wean_result *result)
 {
 	struct talker t;

@@ -106,6 +106,7 @@ hand_on(struct output *o)
 		if (none == EAGAIN)
 			return 0;
 		error = o->hand(o->context, data, len);
+		o->intake->refused = error != 0;
 	}
 	return error;
 }

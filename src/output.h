@@ -10,6 +10,7 @@
 struct intake {
 	wean_reader *reader;   /* of what goes to a callback */
 	size_t size;           /* of what is kept */
+	int refused;           /* the callback failed at the last piece */
 	struct widening wide;
 };
 

@@ -49,6 +49,15 @@ stop_listening(struct drain *d)
 	d->io.on_out = d->io.on_err = NULL;
 }
 
+static void
+talk_further(struct drain *d, long long deadline, int until_over)
+{
+	int error = wean_talk(&d->result->child, &d->io, d->result, deadline, until_over);
+
+	if ((error && error != ETIMEDOUT) || wean_talk_refused(d->result))
+		stop_listening(d);
+}
+
 /* Who is to end, the child and then its group, may have much to say before: it would wait
    for a reader.  Where nobody has a pipe any more the time passes all the same. */
 static int
@@ -58,10 +67,8 @@ read_on(void *arg, int ms)
 	struct wean_child *child = &d->result->child;
 	long long end = wean_sys_deadline(ms);
 	int over = wean_child_is_over(child) != 0;
-	int error = wean_talk(child, &d->io, d->result, end, !over);
 
-	if (error && error != ETIMEDOUT)
-		stop_listening(d);
+	talk_further(d, end, !over);
 	if (!over && wean_child_is_over(child) != 0)
 		return 0;
 	return wean_child_pause(over ? -1 : child->pidfd, wean_sys_left(end), &d->nap);
@@ -73,12 +80,8 @@ enum { REST_MS = 200, SILENCE_MS = 10 };
 static void
 read_rest(struct drain *d)
 {
-	int error;
-
 	d->io.linger_ms = SILENCE_MS;
-	error = wean_talk(&d->result->child, &d->io, d->result, wean_sys_deadline(REST_MS), 0);
-	if (error && error != ETIMEDOUT)
-		stop_listening(d);
+	talk_further(d, wean_sys_deadline(REST_MS), 0);
 }
 
 static void
@@ -102,7 +105,7 @@ wean_run(char *const argv[], const struct wean_options *options, const struct we
 	static const struct wean_io none;
 	struct wean_options o = options ? *options : (struct wean_options){ 0 };
 	struct drain d;
-	int error;
+	int error, refused;
 
 	if (!result)
 		return EINVAL;
@@ -116,9 +119,10 @@ wean_run(char *const argv[], const struct wean_options *options, const struct we
 		return error;
 	if ((error = wean_communicate(&result->child, io, result)) == 0)
 		return 0;
+	refused = wean_talk_refused(result);
 	d = (struct drain){ .result = result, .io = *io };
-	stop(&d, error == ETIMEDOUT || error == EINTR);
-	if (error == ETIMEDOUT)
+	stop(&d, !refused && (error == ETIMEDOUT || error == EINTR));
+	if (error == ETIMEDOUT && !refused)
 		result->flags |= WEAN_TIMED_OUT;
 	wean_talk_end(&result->child, &d.io, result);
 	return error;

@@ -13,6 +13,9 @@ int wean_io_check(const struct wean_io *);
 int wean_talk(struct wean_child *, const struct wean_io *, struct wean_result *,
               long long deadline, int until_over);
 
+/* Whether it was a callback that ended it, whose errno may be any. */
+int wean_talk_refused(const struct wean_result *);
+
 /* Closes the ends; what a line lacked is handed over now. */
 int wean_talk_end(struct wean_child *, const struct wean_io *, struct wean_result *);
 

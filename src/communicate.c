@@ -64,6 +64,8 @@ struct talker {
 	struct wean_result *result;
 	struct output output[2];
 	long long quiet;       /* when the silence has lasted long enough */
+	int idle;              /* there was nothing at the last look */
+	int rest;              /* turns for what is there at the limit */
 	int over;              /* the child is */
 	int watch;             /* its pidfd, until that has told; -1: it is asked */
 	int nap;
@@ -219,6 +221,7 @@ turn(struct talker *t, long long deadline)
 	ask_about(&a, t->child->in, SYS_POLL_OUT, NULL);
 	ask_about(&a, t->over ? -1 : t->watch, SYS_POLL_IN, NULL);
 	r = wean_sys_poll(a.poll, a.n, pause_ms(t, deadline));
+	t->idle = r == 0;
 	if (r == -EINTR)
 		return wean_handle_wants_eintr(t->child) ? EINTR : 0;
 	if (r < 0)
@@ -227,22 +230,37 @@ turn(struct talker *t, long long deadline)
 	return serve(t, &a);
 }
 
+/* Turns that read as much as a pipe holds, at the most. */
+enum { REST = 1024 * 1024 / READ_AT_LEAST + 1 };
+
+/* What a child that is over has written is there, and is read however late it is; but who
+   else has the pipes may go on for ever. */
+static int
+has_all(struct talker *t, long long deadline)
+{
+	if (wean_sys_left(deadline) == 0)
+		return t->idle || t->rest-- == 0;
+	return t->idle && wean_sys_left(t->quiet) == 0;
+}
+
 static int
 talk_on(struct talker *t, long long deadline, int until_over)
 {
 	int error = 0;
 
-	for (;;) {
+	while (!error) {
 		look_after_child(t);
 		if (is_silent(t) || (until_over && t->over))
 			return 0;
-		if (t->over && wean_sys_left(t->quiet) == 0)
-			return 0;
-		if (wean_sys_left(deadline) == 0)
-			return t->over && t->io->linger_ms >= 0 ? 0 : ETIMEDOUT;
-		if ((error = turn(t, deadline)) != 0)
-			return error;
+		if (t->over && t->io->linger_ms >= 0) {
+			if (has_all(t, deadline))
+				return 0;
+		} else if (wean_sys_left(deadline) == 0) {
+			return ETIMEDOUT;
+		}
+		error = turn(t, deadline);
 	}
+	return error;
 }
 
 static struct talker
@@ -252,7 +270,8 @@ talker(struct wean_child *child, const struct wean_io *io, struct wean_result *r
 	struct talk *k = talk_of(r);
 
 	return (struct talker){ .child = child, .io = io, .result = r, .nap = 1,
-	                        .watch = child->pidfd, .in_flags = -1, .output = {
+	                        .watch = child->pidfd, .rest = REST, .in_flags = -1,
+	                        .output = {
 		{ &child->out, &k->out, &r->out, &r->out_len, io->out_max, &r->flags,
 		  WEAN_OUT_TRUNCATED, io->on_out, io->context, lines },
 		{ &child->err, &k->err, &r->err, &r->err_len, io->err_max, &r->flags,

@@ -345,6 +345,33 @@ START_TEST(after_a_callback_that_ended_it_nothing_is_lost_and_nothing_comes_twic
 }
 END_TEST
 
+static int hear_slowly(void *context, const char *data, size_t len)
+{
+	usleep(20000);
+	return hear(context, data, len);
+}
+
+/* What it wrote was there in time, and only the reader was late. */
+START_TEST(what_a_child_that_is_over_wrote_is_read_after_the_limit_too)
+{
+	struct heard heard = { .fail_each = 1, .error = ECANCELED, .lines = 1 };
+	struct wean_result r = { 0 };
+	struct wean_child child;
+	struct wean_io io = { .on_out = hear_slowly, .context = &heard, .timeout_ms = 1,
+	                      .flags = WEAN_LINES };
+
+	start_piped(&child, _i, KID("say", "1", "one\ntwo", "--then", "say", "2", "other"), 0);
+	ck_assert_int_eq(wean_wait(&child, -1, NULL), 0);
+	ck_assert_int_eq(wean_communicate(&child, &io, &r), ECANCELED);
+	heard.fail_each = 0;
+	communicate(&child, &io, &r, 0, 0);
+	assert_text(heard.data, heard.len, "one\ntwo\n");
+	assert_text(r.err, r.err_len, "other\n");
+	free(heard.data);
+	done(&child, &r);
+}
+END_TEST
+
 START_TEST(a_timeout_sends_no_signal_and_closes_nothing)
 {
 	struct wean_result r = { 0 };
@@ -743,6 +770,8 @@ static void add_rest(TCase *t)
 	tcase_add_loop_test(t, after_a_timeout_nothing_is_lost_and_nothing_comes_twice, 0, 2);
 	tcase_add_loop_test(t, after_a_callback_that_ended_it_nothing_is_lost_and_nothing_comes_twice,
 	                    0, 2);
+	tcase_add_loop_test(
+		t, what_a_child_that_is_over_wrote_is_read_after_the_limit_too, 0, 2);
 	tcase_add_loop_test(t, a_timeout_sends_no_signal_and_closes_nothing, 0, 2);
 	tcase_add_loop_test(
 		t, a_child_that_lives_on_without_outputs_is_waited_for_until_the_limit, 0, 2);

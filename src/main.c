@@ -560,10 +560,12 @@ settle(struct command *c)
 int
 main(int argc, char **argv)
 {
+	static char line[BUFSIZ]; /* of ours is one write, among those of others */
 	struct command c = { .limit_ms = -1, .grace_ms = 2000 };
 	size_t most = (size_t)argc;
 	int code;
 
+	setvbuf(stderr, line, _IOLBF, sizeof line);
 	c.fds = room(most, sizeof c.fds[0]);
 	c.limits = room(most, sizeof c.limits[0]);
 	c.env_edit = room(most, sizeof c.env_edit[0]);

@@ -4,6 +4,7 @@
 #include "commanding.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 /* ---- JSON, as far as it is needed ---------------------------------------- */
 
@@ -253,6 +254,29 @@ START_TEST(json_tells_the_end_in_one_line)
 }
 END_TEST
 
+/* Each write is a packet of its own.  Many commands may have one standard error, and none
+   may cut the line of another. */
+START_TEST(each_line_of_ours_is_one_write)
+{
+	char *const *const all[] = {
+		WEAN("--json", kid(), "exit", "3"), WEAN("-v", kid(), "exit", "3"),
+		WEAN("./missing"), WEAN("--limit", "no=1", kid()),
+	};
+	char text[4096];
+	int fds[2];
+
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		ck_assert_int_eq(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, fds), 0);
+		code_of(begin(all[i], 1, fds[1], NULL));
+		ssize_t len = recv(fds[0], text, sizeof text, MSG_DONTWAIT);
+		ck_assert_int_gt(len, 1);
+		ck_assert_msg(text[len - 1] == '\n', "%zu: '%.*s'", i, (int)len, text);
+		close(fds[0]);
+		close(fds[1]);
+	}
+}
+END_TEST
+
 START_TEST(json_tells_what_did_not_start)
 {
 	for (int captures = 0; captures < 2; captures++) {
@@ -402,6 +426,7 @@ static Suite *command_output_suite(void)
 	tcase_add_test(t, output_that_cannot_be_written_is_a_failure);
 	tcase_add_test(t, what_contradicts_a_capture_is_refused);
 	tcase_add_test(t, json_tells_the_end_in_one_line);
+	tcase_add_test(t, each_line_of_ours_is_one_write);
 	tcase_add_test(t, json_tells_what_did_not_start);
 	tcase_add_test(t, json_escapes_what_is_no_text);
 	tcase_add_test(t, v_tells_of_a_capture_when_it_is_over);

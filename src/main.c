@@ -358,6 +358,16 @@ json(struct command *c, char *none)
 
 /* ---- the options ---- */
 
+/* All that was asked for was to be told something. */
+static _Noreturn void
+leave(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		exit(0);
+	perror("wean: cannot write to standard output");
+	exit(EXIT_OURS);
+}
+
 static void help(struct command *, char *);
 
 static void
@@ -365,7 +375,7 @@ version(struct command *c, char *none)
 {
 	(void)c, (void)none;
 	printf("wean %s\n", wean_version());
-	exit(0);
+	leave();
 }
 
 static const struct option_of {
@@ -424,7 +434,7 @@ help(struct command *c, char *none)
 	puts("\nLeaves with 128 + N when signal N ended it, 124 at the time limit, 125 when "
 	     "wean\nitself failed, 126 when it could not be started, 127 when it was not "
 	     "found.");
-	exit(0);
+	leave();
 }
 
 /* getopt_long(3) gives the letter, or NO_LETTER + the place in the table. */

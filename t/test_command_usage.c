@@ -55,6 +55,17 @@ START_TEST(help_and_version_start_nothing)
 }
 END_TEST
 
+START_TEST(help_and_version_that_cannot_be_written_are_a_failure)
+{
+	int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+	ck_assert_int_ge(full, 0);
+	ck_assert_int_eq(code_of(begin(WEAN("--help"), full, full, NULL)), 125);
+	ck_assert_int_eq(code_of(begin(WEAN("--version"), full, full, NULL)), 125);
+	close(full);
+}
+END_TEST
+
 /* ---- wrong command lines ------------------------------------------------- */
 
 static const struct usage_row {
@@ -188,6 +199,7 @@ static Suite *command_usage_suite(void)
 	tcase_set_timeout(t, 20);
 	tcase_add_test(t, help_lists_every_option_that_is_tested_and_no_other);
 	tcase_add_test(t, help_and_version_start_nothing);
+	tcase_add_test(t, help_and_version_that_cannot_be_written_are_a_failure);
 	tcase_add_test(t, a_wrong_option_is_told_and_nothing_started);
 	tcase_add_test(t, an_option_without_its_argument_is_told);
 	suite_add_tcase(s, t);

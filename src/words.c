@@ -82,7 +82,8 @@ wean_words_cut(char *text, char **list)
 
 /* ---- what it finds by a word ---- */
 
-/* A function that bash was given: BASH_FUNC_NAME%%=() {... */
+/* A function that bash was given: BASH_FUNC_NAME%%=() {..., or NAME() in that of some
+   distributions. */
 static int
 is_function(const char *variable, const char *word)
 {
@@ -91,7 +92,7 @@ is_function(const char *variable, const char *word)
 
 	return strncmp(variable, prefix, sizeof prefix - 1) == 0
 	    && strncmp(variable += sizeof prefix - 1, word, len) == 0
-	    && variable[len] == '%';
+	    && (variable[len] == '%' || variable[len] == '(');
 }
 
 /* wean_spawn() leaves out what is not absolute, and "%" is special to ash. */
@@ -114,5 +115,7 @@ wean_words_found_by_all(const char *word, char *const *env)
 	for (size_t i = 0; env && env[i]; i++)
 		if (is_function(env[i], word))
 			return 0;
+	if (wean_env_value(env, "SHELLOPTS")) /* bash would trace it, or not run it at all */
+		return 0;
 	return strchr(word, '/') || is_searched_alike(wean_env_value(env, "PATH"));
 }

@@ -11,7 +11,7 @@ size_t wean_words_count(const char *text);
 void wean_words_cut(char *text, char **list);
 
 /* Whether a shell with this environment finds the same program by this word as
-   wean_spawn() does. */
+   wean_spawn() does, and would do no more than run it. */
 int wean_words_found_by_all(const char *word, char *const *env);
 
 #endif

@@ -126,6 +126,11 @@ static const struct {
 	{ "ls", "PATH=/bin", "BASH_FUNC_lsx%%=() {  :\n}", 1 },
 	{ "lsx", "PATH=/bin", "BASH_FUNC_ls%%=() {  :\n}", 1 },
 	{ "ls", "PATH=/bin", "XBASH_FUNC_ls%%=() {  :\n}", 1 },
+	{ "ls", "PATH=/bin", "BASH_FUNC_ls()=() {  :\n}", 0 },
+	{ "ls", "PATH=/bin", "BASH_FUNC_ls.old()=() {  :\n}", 1 },
+	/* options of bash, as in a script that exports what "set -x" has set */
+	{ "ls", "PATH=/bin", "SHELLOPTS=xtrace", 0 },
+	{ "/bin/ls", "PATH=/bin", "SHELLOPTS=noexec", 0 },
 };
 
 START_TEST(where_a_shell_might_find_something_else_it_is_asked)

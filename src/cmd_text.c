@@ -160,6 +160,16 @@ say_limits(struct line *t, const wean_cmd *cmd)
 
 /* ---- the command itself ---- */
 
+/* What comes after the options of env(1). */
+static const char *
+first_operand(const wean_cmd *cmd)
+{
+	for (size_t i = 0; i < cmd->nedits; i++)
+		if (strchr(cmd->edits[i], '='))
+			return cmd->edits[i];
+	return cmd->argv[0];
+}
+
 /* env(1) takes its options first. */
 static void
 say_env(struct line *t, const wean_cmd *cmd)
@@ -173,6 +183,8 @@ say_env(struct line *t, const wean_cmd *cmd)
 			say_word(t, cmd->edits[i]);
 			say(t, " ");
 		}
+	if (*first_operand(cmd) == '-')
+		say(t, "-- ");
 	for (size_t i = 0; i < cmd->nedits; i++)
 		if (strchr(cmd->edits[i], '=')) {
 			say_word(t, cmd->edits[i]);

@@ -94,6 +94,13 @@ START_TEST(environment_directory_umask_and_limits_stand_before)
 	OK(wean_cmd_set(cmd, "dirfd", 7));
 	OK(wean_cmd_dir(cmd, "sub"));
 	assert_line(cmd, "cd /dev/fd/7/sub && p");
+	cmd = make("-p");
+	OK(wean_cmd_setenv(cmd, "GONE", NULL));
+	assert_line(cmd, "env -u GONE -- -p");
+	cmd = make("-p");
+	OK(wean_cmd_setenv(cmd, "GONE", NULL));
+	OK(wean_cmd_setenv(cmd, "A", "1"));
+	assert_line(cmd, "env -u GONE 'A=1' -p");
 }
 END_TEST
 
@@ -226,7 +233,7 @@ START_TEST(every_byte_comes_through_a_shell)
 
 	add_every_byte(cmd);
 	OK(wean_cmd_clearenv(cmd));
-	OK(wean_cmd_setenv(cmd, "A", "'"));
+	OK(wean_cmd_setenv(cmd, "-A", "'"));
 	report_twice(cmd, path, r);
 	ck_assert_int_gt(report_number(r[1], "argc"), 5 * 255);
 	assert_same_list(r, report_arg);

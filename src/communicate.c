@@ -189,13 +189,21 @@ ask_about(struct asked *a, int fd, short events, struct output *o)
 	a->poll[a->n++] = (struct sys_poll){ fd, events, 0 };
 }
 
+/* By its callback one output may have closed the end of another, or of the input. */
+static int
+is_closed(const struct talker *t, const struct asked *a, size_t i)
+{
+	return a->output[i] ? *a->output[i]->fd < 0
+	                    : a->poll[i].events == SYS_POLL_OUT && t->child->in < 0;
+}
+
 static int
 serve(struct talker *t, const struct asked *a)
 {
 	int error = 0;
 
 	for (size_t i = 0; i < a->n && !error; i++) {
-		if (a->poll[i].revents == 0)
+		if (a->poll[i].revents == 0 || is_closed(t, a, i))
 			continue;
 		if (a->output[i])
 			error = wean_output_serve(a->output[i]);

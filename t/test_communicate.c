@@ -6,6 +6,7 @@
 #include "count.h"
 #include "heap.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #define PIPES .in = WEAN_PIPE, .out = WEAN_PIPE, .err = WEAN_PIPE
@@ -341,6 +342,34 @@ START_TEST(after_a_callback_that_ended_it_nothing_is_lost_and_nothing_comes_twic
 	ck_assert_ptr_null(r.out);
 	ck_assert_ptr_nonnull(r.err);
 	free(heard.data);
+	done(&child, &r);
+}
+END_TEST
+
+/* All of them are ready by then. */
+static int close_others(void *context, const char *data, size_t len)
+{
+	struct wean_child *child = context;
+
+	(void)data, (void)len;
+	close(child->in);
+	close(child->err);
+	child->in = child->err = -1;
+	return 0;
+}
+
+START_TEST(a_callback_may_close_the_other_ends)
+{
+	struct wean_result r = { 0 };
+	struct wean_child child;
+	struct wean_io io = { .on_out = close_others, .context = &child, .input = pattern(MB),
+	                      .input_len = MB };
+
+	start_piped(&child, _i, KID("say", "2", "other", "--then", "say", "1", "here", "--then",
+	                            "exit-on-eof"), 0);
+	ck_assert_int_eq(poll(&(struct pollfd){ .fd = child.out, .events = POLLIN }, 1, -1), 1);
+	communicate(&child, &io, &r, 0, WEAN_INPUT_UNREAD);
+	assert_text(r.err, r.err_len, "");
 	done(&child, &r);
 }
 END_TEST
@@ -770,6 +799,7 @@ static void add_rest(TCase *t)
 	tcase_add_loop_test(t, after_a_timeout_nothing_is_lost_and_nothing_comes_twice, 0, 2);
 	tcase_add_loop_test(t, after_a_callback_that_ended_it_nothing_is_lost_and_nothing_comes_twice,
 	                    0, 2);
+	tcase_add_loop_test(t, a_callback_may_close_the_other_ends, 0, 2);
 	tcase_add_loop_test(
 		t, what_a_child_that_is_over_wrote_is_read_after_the_limit_too, 0, 2);
 	tcase_add_loop_test(t, a_timeout_sends_no_signal_and_closes_nothing, 0, 2);

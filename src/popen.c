@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <wean_popen.h>
 
 #include "command.h"
@@ -174,11 +175,23 @@ close_by(struct stream *s, FILE *file, int pipe, int memory, long long deadline)
 			return;
 }
 
+/* The limit on files holds for one in memory too, and not for a pipe: who has a low one
+   would be sent SIGXFSZ. */
+static int
+make_memory(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur < STREAM_BUFFER)
+		return -1;
+	return wean_sys_memfd("wean_pclose_status");
+}
+
 static void
 close_until(struct stream *s, FILE *file, long long deadline)
 {
 	int pipe = s->writes ? wean_sys_dup_above(s->fd, 3) : -1;
-	int memory = s->writes ? wean_sys_memfd("wean_pclose_status") : -1;
+	int memory = s->writes ? make_memory() : -1;
 
 	close_by(s, file, pipe, memory, deadline);
 	wean_sys_drop(&pipe);

@@ -263,6 +263,24 @@ START_TEST(what_the_stream_holds_comes_whole)
 }
 END_TEST
 
+/* A pipe is no file.  But Check's record is one: it says nothing under the limit. */
+START_TEST(a_limit_on_files_is_none_for_what_the_stream_holds)
+{
+	struct rlimit may, none;
+	struct wean_status status;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &may), 0);
+	none = (struct rlimit){ 0, may.rlim_max };
+	FILE *f = open_kid(KID("exit-on-eof"), "w");
+	fputs("held", f);
+	setrlimit(RLIMIT_FSIZE, &none);
+	int error = wean_pclose_status(f, LONG, &status);
+	setrlimit(RLIMIT_FSIZE, &may);
+	ck_assert_int_eq(error, 0);
+	assert_exited(&status, 0);
+}
+END_TEST
+
 START_TEST(a_duplicate_that_holds_the_pipe_open_does_not_hold_the_limit)
 {
 	struct held h = open_held("3");
@@ -378,6 +396,7 @@ static Suite *popen_close_suite(void)
 	tcase_add_test(t, at_the_limit_the_command_is_killed);
 	tcase_add_test(t, the_limit_holds_for_what_is_still_to_be_written);
 	tcase_add_test(t, what_the_stream_holds_comes_whole);
+	tcase_add_test(t, a_limit_on_files_is_none_for_what_the_stream_holds);
 	tcase_add_test(t, a_duplicate_that_holds_the_pipe_open_does_not_hold_the_limit);
 	tcase_add_test(t, a_write_that_nobody_reads_raises_sigpipe_as_stdio_does);
 	tcase_add_test(t, with_a_limit_it_raises_none);

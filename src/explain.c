@@ -65,8 +65,7 @@ explain_entry(struct text *t, const struct failure *f)
 		add_int(t, e->target);
 		add(t, " a second time");
 	} else if (!e && standard(f) <= 1) {
-		add(t, standard(f) == 0 ? "is a pipe from another stage"
-		                        : "is a pipe to another stage");
+		add(t, "can only be a pipe here");
 	} else {
 		add(t, "is to be the same as what is not open, or as itself");
 	}
@@ -79,6 +78,13 @@ is_of_limits(const struct failure *f)
 
 	return f->child->index >= 0 && i < f->opt->nlimits && f->opt->limits
 	    && f->opt->limits[i].reserved;
+}
+
+static int
+names_program(const struct failure *f)
+{
+	return f->opt->candidates ? f->opt->candidates[0] != NULL
+	                          : f->opt->file || f->argv[0];
 }
 
 static void
@@ -98,6 +104,8 @@ explain_options(struct text *t, const struct failure *f)
 		add(t, " of limits has a reserved member set");
 	} else if (entry(f) || standard(f) >= 0) {
 		explain_entry(t, f);
+	} else if (names_program(f)) {
+		add(t, "the fault is in the rest of the call, not in these options");
 	} else {
 		add(t, "the request names no program");
 	}

@@ -98,6 +98,14 @@ stop(struct drain *d, int reads_on)
 	read_rest(d);
 }
 
+static int
+refuse_run(struct wean_result *result, int index)
+{
+	result->child.stage = WEAN_STAGE_OPTIONS;
+	result->child.index = index;
+	return EINVAL;
+}
+
 int
 wean_run(char *const argv[], const struct wean_options *options, const struct wean_io *io,
          struct wean_result *result)
@@ -111,10 +119,10 @@ wean_run(char *const argv[], const struct wean_options *options, const struct we
 		return EINVAL;
 	io = io ? io : &none;
 	*result = (struct wean_result){ .child = wean_no_child() };
-	if (wean_io_check(io) != 0 || set_defaults(&o, io) != 0) {
-		result->child.stage = WEAN_STAGE_OPTIONS;
-		return EINVAL;
-	}
+	if (wean_io_check(io) != 0)
+		return refuse_run(result, -1);
+	if (set_defaults(&o, io) != 0)
+		return refuse_run(result, (int)o.nfds);
 	if ((error = wean_spawn(&result->child, argv, &o)) != 0)
 		return error;
 	if ((error = wean_communicate(&result->child, io, result)) == 0)

@@ -406,13 +406,20 @@ START_TEST(what_a_pipe_takes_up_is_told_in_words)
 	l.o[1].out = WEAN_NULL;
 	ck_assert_int_eq(open_line(&l), EINVAL);
 	wean_explain(&l.children[1], l.argvs[1], &l.o[1], EINVAL, text, sizeof text);
-	ck_assert_str_eq(text, "out is a pipe to another stage: Invalid argument");
+	ck_assert_str_eq(text, "out can only be a pipe here: Invalid argument");
 	l.o[1].out = 0;
 	l.o[2].fds = on_0;
 	l.o[2].nfds = COUNT(on_0);
 	ck_assert_int_eq(open_line(&l), EINVAL);
 	wean_explain(&l.children[2], l.argvs[2], &l.o[2], EINVAL, text, sizeof text);
-	ck_assert_str_eq(text, "in is a pipe from another stage: Invalid argument");
+	ck_assert_str_eq(text, "in can only be a pipe here: Invalid argument");
+	l.o[2].nfds = 0;
+	l.o[0].flags |= WEAN_NEW_GROUP;
+	l.o[1].flags |= WEAN_NEW_SESSION;
+	ck_assert_int_eq(open_line(&l), EINVAL);
+	wean_explain(&l.children[1], l.argvs[1], &l.o[1], EINVAL, text, sizeof text);
+	ck_assert_str_eq(text, "the fault is in the rest of the call, not in these options: "
+	                       "Invalid argument");
 }
 END_TEST
 

@@ -152,20 +152,23 @@ START_TEST(what_cannot_be_run_is_refused)
 	const struct row {
 		struct wean_options o;
 		struct wean_io io;
+		const char *text;
 	} rows[] = {
-		{ .io = { .flags = 1 } },
-		{ .io = { .flags = WEAN_LINES << 1 } },
-		{ .io = { .input_len = 1 } },
-		{ .io = { .reserved_int = { 1 } } },
-		{ .io = { .reserved_ptr = { "" } } },
-		{ { .in = WEAN_NULL }, { .input = "" } },
-		{ { .in = WEAN_INHERIT }, { .input = "x", .input_len = 1 } },
-		{ { FDS(NUL(0)) }, { .input = "x", .input_len = 1 } },
-		{ { FDS(NUL(1)), .out = WEAN_PIPE }, { 0 } },
-		{ { .flags = 1ULL << 60 }, { 0 } },
-		{ { .uid = 1 }, { 0 } },
+		{ .io = { .flags = 1 }, .text = "the fault is in the rest of the call" },
+		{ .io = { .flags = WEAN_LINES << 1 }, .text = "the fault is in the rest" },
+		{ .io = { .input_len = 1 }, .text = "the fault is in the rest" },
+		{ .io = { .reserved_int = { 1 } }, .text = "the fault is in the rest" },
+		{ .io = { .reserved_ptr = { "" } }, .text = "the fault is in the rest" },
+		{ { .in = WEAN_NULL }, { .input = "" }, "in can only be a pipe" },
+		{ { .in = WEAN_INHERIT }, { .input = "x", .input_len = 1 },
+		  "in can only be a pipe" },
+		{ { FDS(NUL(0)) }, { .input = "x", .input_len = 1 }, "in can only be a pipe" },
+		{ { FDS(NUL(1)), .out = WEAN_PIPE }, { 0 }, "out is given by an entry of fds" },
+		{ { .flags = 1ULL << 60 }, { 0 }, "an unknown flag is set" },
+		{ { .uid = 1 }, { 0 }, "uid is set without" },
 	};
 	struct baseline b;
+	char text[200];
 
 	ck_assert_int_eq(wean_run(KID("exit", "0"), NULL, NULL, NULL), EINVAL);
 	baseline_take(&b);
@@ -174,6 +177,8 @@ START_TEST(what_cannot_be_run_is_refused)
 		int error = wean_run(KID("exit", "0"), &rows[i].o, &rows[i].io, &r);
 		ck_assert_msg(error == EINVAL, "row %zu: %s", i, strerror(error));
 		ck_assert_int_eq(r.child.stage, WEAN_STAGE_OPTIONS);
+		wean_explain(&r.child, KID("exit", "0"), &rows[i].o, error, text, sizeof text);
+		ck_assert_msg(!strncmp(text, rows[i].text, strlen(rows[i].text)), "%s", text);
 		ck_assert_int_eq(r.child.pid, 0);
 		ck_assert_int_eq(r.child.pidfd, -1);
 		assert_zero(&r.status);

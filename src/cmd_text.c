@@ -232,7 +232,8 @@ say_copy(struct line *t, int fd, int source)
 	say_number(t, (unsigned)source);
 }
 
-/* What each digit is to be a copy of, -1: nothing; and which are spoken for. */
+/* What each digit is to be a copy of, -1: nothing; and which are spoken for until all are
+   copied: the others may get what they are to be afterwards. */
 struct copies {
 	int from[DIGITS];
 	int used[DIGITS];
@@ -301,7 +302,7 @@ gather_copies(struct copies *c, const wean_cmd *cmd)
 	for (size_t i = 0; i < cmd->o.nfds; i++) {
 		const struct wean_fd *e = &cmd->fds[i];
 
-		if (is_digit(e->target))
+		if (is_digit(e->target) && (e->kind == WEAN_DUP || e->kind == WEAN_KEEP))
 			c->used[e->target] = 1;
 		if (is_digit(e->source))
 			c->used[e->source] = 1;
@@ -348,11 +349,26 @@ say_opened(struct line *t, const wean_cmd *cmd)
 	}
 }
 
+/* The entries, and behind them what WEAN_MERGE stands for. */
+static const struct wean_fd *
+same_at(const wean_cmd *cmd, size_t i)
+{
+	static const struct wean_fd merge = { .kind = WEAN_SAME, .target = 2, .source = 1 };
+
+	return i < cmd->o.nfds ? &cmd->fds[i] : &merge;
+}
+
+static size_t
+count_sames(const wean_cmd *cmd)
+{
+	return cmd->o.nfds + (cmd->o.err == WEAN_MERGE);
+}
+
 static int
 is_same_too(const wean_cmd *cmd, int fd, const int done[])
 {
-	for (size_t i = 0; i < cmd->o.nfds; i++)
-		if (cmd->fds[i].kind == WEAN_SAME && cmd->fds[i].target == fd)
+	for (size_t i = 0; i < count_sames(cmd); i++)
+		if (same_at(cmd, i)->kind == WEAN_SAME && same_at(cmd, i)->target == fd)
 			return !done[fd];
 	return 0;
 }
@@ -364,8 +380,8 @@ say_sames(struct line *t, const wean_cmd *cmd)
 	int done[DIGITS] = { 0 };
 
 	for (int round = 0; round < DIGITS; round++)
-		for (size_t i = 0; i < cmd->o.nfds; i++) {
-			const struct wean_fd *e = &cmd->fds[i];
+		for (size_t i = 0; i < count_sames(cmd); i++) {
+			const struct wean_fd *e = same_at(cmd, i);
 
 			if (e->kind != WEAN_SAME || !is_digit(e->target) || !is_digit(e->source)
 			    || done[e->target] || is_same_too(cmd, e->source, done))
@@ -373,8 +389,6 @@ say_sames(struct line *t, const wean_cmd *cmd)
 			say_copy(t, e->target, e->source);
 			done[e->target] = 1;
 		}
-	if (cmd->o.err == WEAN_MERGE)
-		say_copy(t, 2, 1);
 }
 
 static void

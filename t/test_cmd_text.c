@@ -131,6 +131,31 @@ START_TEST(descriptors_stand_behind)
 }
 END_TEST
 
+START_TEST(what_is_the_same_as_merged_errors_comes_after_them)
+{
+	wean_cmd *cmd = make("p");
+
+	OK(wean_cmd_set(cmd, "err", WEAN_MERGE));
+	OK(wean_cmd_fd(cmd, WEAN_SAME, 7, 2));
+	OK(wean_cmd_fd(cmd, WEAN_SAME, 1, 3));
+	assert_line(cmd, "p >&3 2>&1 7>&2");
+}
+END_TEST
+
+START_TEST(a_circle_turns_by_a_number_that_is_set_later)
+{
+	wean_cmd *cmd = make("p");
+
+	OK(wean_cmd_fd(cmd, WEAN_DUP, 3, 4));
+	OK(wean_cmd_fd(cmd, WEAN_DUP, 4, 3));
+	for (int fd = 5; fd < 8; fd++)
+		OK(wean_cmd_fd(cmd, WEAN_KEEP, fd, 0));
+	OK(wean_cmd_fd(cmd, WEAN_NULL, 8, 0));
+	OK(wean_cmd_fd(cmd, WEAN_KEEP, 9, 0));
+	assert_line(cmd, "p 8>&3 3>&4 4>&8 8>&- 8<>/dev/null");
+}
+END_TEST
+
 START_TEST(what_is_too_long_is_cut_and_terminated)
 {
 	wean_cmd *cmd = make("program");
@@ -364,6 +389,8 @@ static Suite *cmd_text_suite(void)
 	tcase_add_test(looks, a_word_of_the_shells_own_is_quoted_where_a_command_begins);
 	tcase_add_test(looks, environment_directory_umask_and_limits_stand_before);
 	tcase_add_test(looks, descriptors_stand_behind);
+	tcase_add_test(looks, what_is_the_same_as_merged_errors_comes_after_them);
+	tcase_add_test(looks, a_circle_turns_by_a_number_that_is_set_later);
 	tcase_add_test(looks, what_is_too_long_is_cut_and_terminated);
 	tcase_add_unchecked_fixture(runs, scratch_make, scratch_remove);
 	tcase_add_test(runs, every_byte_comes_through_a_shell);

@@ -284,11 +284,24 @@ run(const struct request *q)
 	return wait_status(error, &status, saved);
 }
 
+/* It started, though another may have reaped it and its status be lost. */
+static int
+has_shell(void)
+{
+	int saved = errno, status = wean_system("exit 0");
+
+	if (status < 0 && errno == ECHILD) {
+		errno = saved;
+		return 1;
+	}
+	return status == 0;
+}
+
 int
 wean_system(const char *command)
 {
 	if (!command)
-		return wean_system("exit 0") == 0;
+		return has_shell();
 	return run(&(struct request){ .text = command });
 }
 

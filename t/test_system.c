@@ -1,6 +1,7 @@
 /* test_system.c - wean_system() and wean_systemv(): the status, and what becomes of the
  * caller's signals. */
 #define _GNU_SOURCE
+#include "deny.h"
 #include "descriptors.h"
 #include "talking.h"
 
@@ -68,6 +69,18 @@ END_TEST
 
 START_TEST(asked_for_nothing_it_tells_that_there_is_a_shell)
 {
+	ck_assert_int_ne(call(NULL), 0);
+}
+END_TEST
+
+/* Without a word of the kernel, as before Linux 6.15. */
+START_TEST(there_is_one_though_another_reaps_it)
+{
+	signal(SIGCHLD, SIG_IGN);
+	if (!deny(SYS_ioctl, ENOTTY))
+		SKIP("no filter of system calls");
+	ck_assert_int_eq(wean_system("exit 0"), -1);
+	ck_assert_int_eq(errno, ECHILD);
 	ck_assert_int_ne(call(NULL), 0);
 }
 END_TEST
@@ -187,6 +200,8 @@ static Suite *system_suite(void)
 	suite_add_tcase(s, t);
 	t = case_that_needs(s, "signals");
 	tcase_add_test(t, sigchld_is_not_held_back);
+	t = case_that_needs(s, "seccomp");
+	tcase_add_test(t, there_is_one_though_another_reaps_it);
 	t = case_that_needs(s, "root");
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_test(t, or_that_there_is_none);

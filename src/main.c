@@ -166,15 +166,17 @@ become_user(struct command *c, char *text)
 		user = getpwuid(id(text, "a user"));
 	c->opt.uid = user ? user->pw_uid : id(text, "a user");
 	c->opt.flags |= WEAN_SET_UID;
-	if (user && !(c->opt.flags & WEAN_SET_GID)) {
-		c->opt.gid = user->pw_gid;
-		c->opt.flags |= WEAN_SET_GID;
-	}
+	if (c->group_given)
+		return;
+	c->opt.gid = user ? user->pw_gid : 0;
+	c->opt.flags &= ~(unsigned long long)WEAN_SET_GID; /* of a user named before */
+	c->opt.flags |= user ? WEAN_SET_GID : 0;
 }
 
 static void
 become_group(struct command *c, char *text)
 {
+	c->group_given = 1;
 	c->opt.gid = group_id(text);
 	c->opt.flags |= WEAN_SET_GID;
 }

@@ -16,6 +16,7 @@ struct command {
 	char **env_edit;
 	unsigned *groups;
 	size_t nedits;
+	int group_given;          /* and not that of a user */
 	int verbose, json;
 	int limit_ms, grace_ms;   /* limit_ms < 0: none */
 	int captures;

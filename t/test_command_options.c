@@ -242,6 +242,28 @@ START_TEST(users_and_groups_have_names)
 }
 END_TEST
 
+START_TEST(the_last_user_counts_and_no_group_of_another)
+{
+	const struct passwd *user = getpwnam("nobody");
+	char wanted[64];
+
+	NEED_ROOT();
+	if (!user)
+		SKIP("no user nobody");
+	snprintf(wanted, sizeof wanted, "%u %u %u", user->pw_gid, user->pw_gid,
+	         user->pw_gid);
+	struct report *r = AS("--uid", "root", "--uid", "nobody");
+	reports(r, "gid", wanted);
+	report_free(r);
+	r = AS("--uid", "nobody", "--uid", "12345");
+	reports(r, "gid", "0 0 0");
+	report_free(r);
+	r = AS("--uid", "root", "--gid", "9", "--uid", "nobody");
+	reports(r, "gid", "9 9 9");
+	report_free(r);
+}
+END_TEST
+
 static void as_1234(void)
 {
 	if (setgroups(1, (gid_t[]){ 7 }) || setresgid(1234, 1234, 1234) ||
@@ -448,6 +470,7 @@ static Suite *command_options_suite(void)
 	tcase_add_test(t, a_user_has_no_groups_but_those_it_is_given);
 	tcase_add_test(t, groups_alone_change_and_nothing_else);
 	tcase_add_test(t, users_and_groups_have_names);
+	tcase_add_test(t, the_last_user_counts_and_no_group_of_another);
 
 	t = case_that_needs(s, "root");
 	tcase_add_unchecked_fixture(t, find_programs, scratch_remove);

@@ -81,6 +81,16 @@ is_of_limits(const struct failure *f)
 	    && f->opt->limits[i].reserved;
 }
 
+static const char *
+nameless_edit(const struct failure *f)
+{
+	char *const *edits = f->opt->env_edit;
+
+	while (edits && *edits && !wean_env_is_nameless(*edits))
+		edits++;
+	return edits ? *edits : NULL;
+}
+
 static void
 explain_options(struct text *t, const struct failure *f)
 {
@@ -98,6 +108,9 @@ explain_options(struct text *t, const struct failure *f)
 		add(t, " of limits has a reserved member set");
 	} else if (entry(f) || standard(f) >= 0) {
 		explain_entry(t, f);
+	} else if (nameless_edit(f)) {
+		add_quoted(t, nameless_edit(f));
+		add(t, " in env_edit names no variable");
 	} else {
 		add(t, "the request names no program");
 	}

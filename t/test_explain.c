@@ -49,6 +49,8 @@ static const struct {
 	{ { .out = WEAN_CLOSED, .err = WEAN_MERGE },
 	  "err is to be the same as what is not open, or as itself" },
 	{ { .candidates = (char *[]){ NULL } }, "the request names no program" },
+	{ { .env_edit = (char *[]){ "A", "=1", NULL } }, "'=1' in env_edit names no variable" },
+	{ { .env_edit = (char *[]){ "", NULL } }, "'' in env_edit names no variable" },
 };
 
 START_TEST(a_bad_request_is_named)

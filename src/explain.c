@@ -91,6 +91,12 @@ nameless_edit(const struct failure *f)
 	return edits ? *edits : NULL;
 }
 
+static int
+names_program(const struct wean_options *o)
+{
+	return o->file || (o->candidates && o->candidates[0]);
+}
+
 static void
 explain_options(struct text *t, const struct failure *f)
 {
@@ -112,7 +118,7 @@ explain_options(struct text *t, const struct failure *f)
 		add_quoted(t, nameless_edit(f));
 		add(t, " in env_edit names no variable");
 	} else {
-		add(t, "the request names no program");
+		add(t, names_program(f->opt) ? "argv is NULL" : "the request names no program");
 	}
 	add_error(t, f->error);
 }

@@ -252,6 +252,8 @@ END_TEST
 
 START_TEST(a_request_without_argv_is_explained)
 {
+	const struct wean_options named[] = { { .file = "/absent" },
+	                                      { .candidates = KID("exit") } };
 	struct wean_child child = { .stage = WEAN_STAGE_EXEC, .index = -1 };
 	char text[TEXT];
 
@@ -261,6 +263,10 @@ START_TEST(a_request_without_argv_is_explained)
 	ck_assert_int_eq(wean_spawn(&child, NULL, NULL), EINVAL);
 	explains(&child, NULL, NULL, EINVAL,
 	         "the request names no program: Invalid argument");
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(wean_spawn(&child, NULL, &named[i]), EINVAL);
+		explains(&child, NULL, &named[i], EINVAL, "argv is NULL: Invalid argument");
+	}
 }
 END_TEST
 

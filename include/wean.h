@@ -261,8 +261,8 @@ int wean_kill_group(const struct wean_child *child, int sig);
 
 /* Ends the child and the group that it leads: SIGTERM and SIGCONT, up to grace_ms
    for it and, since Linux 6.9, for what it leaves behind in its group, SIGKILL to
-   what is left; then reaps it.  grace_ms 0: SIGKILL at once.  ETIMEDOUT: it is not over one second
-   after SIGKILL. */
+   what is left; then reaps it.  grace_ms 0: SIGKILL at once.  ETIMEDOUT: it is not
+   over one second after SIGKILL. */
 int wean_stop(struct wean_child *child, int grace_ms, struct wean_status *status);
 
 /* Makes a struct for a process that the host started by itself; ESRCH: it is gone.

@@ -80,11 +80,28 @@ is_of_limits(const struct failure *f)
 	    && f->opt->limits[i].reserved;
 }
 
-static int
-names_program(const struct failure *f)
+static const char *
+nameless_edit(const struct failure *f)
 {
-	return f->opt->candidates ? f->opt->candidates[0] != NULL
-	                          : f->opt->file || f->argv[0];
+	char *const *edits = f->opt->env_edit;
+
+	while (edits && *edits && !wean_env_is_nameless(*edits))
+		edits++;
+	return edits ? *edits : NULL;
+}
+
+/* For an argv, or an environment, that is NULL. */
+static char *const nothing[] = { NULL };
+
+static const char *
+fault_beside_options(const struct failure *f)
+{
+	const struct wean_options *o = f->opt;
+
+	if (o->candidates ? !o->candidates[0] : !o->file && !f->argv[0])
+		return "the request names no program";
+	return f->argv == nothing ? "argv is NULL"
+	                          : "the fault is in the rest of the call, not in these options";
 }
 
 static void
@@ -104,10 +121,11 @@ explain_options(struct text *t, const struct failure *f)
 		add(t, " of limits has a reserved member set");
 	} else if (entry(f) || standard(f) >= 0) {
 		explain_entry(t, f);
-	} else if (names_program(f)) {
-		add(t, "the fault is in the rest of the call, not in these options");
+	} else if (nameless_edit(f)) {
+		add_quoted(t, nameless_edit(f));
+		add(t, " in env_edit names no variable");
 	} else {
-		add(t, "the request names no program");
+		add(t, fault_beside_options(f));
 	}
 	add_error(t, f->error);
 }
@@ -319,9 +337,8 @@ wean_explain(const struct wean_child *child, char *const argv[],
              const struct wean_options *opt, int error, char *text, size_t size)
 {
 	static const struct wean_options defaults;
-	static char *const none[] = { NULL };
-	struct failure f = { .child = child, .argv = argv ? argv : none,
-	                     .opt = opt ? opt : &defaults, .env = none, .program = "",
+	struct failure f = { .child = child, .argv = argv ? argv : nothing,
+	                     .opt = opt ? opt : &defaults, .env = nothing, .program = "",
 	                     .error = error };
 	struct text t = { text, size, 0 };
 	char **edited = NULL;
@@ -332,7 +349,7 @@ wean_explain(const struct wean_child *child, char *const argv[],
 	if (child->stage == WEAN_STAGE_EXEC || error == EPERM)
 		f.program = program_of(&f);
 	if (child->stage == WEAN_STAGE_EXEC) {
-		f.env = f.opt->env ? f.opt->env : wean_sys_environ() ? wean_sys_environ() : none;
+		f.env = f.opt->env ? f.opt->env : wean_sys_environ() ? wean_sys_environ() : nothing;
 		edited = f.opt->env_edit ? edited_env(f.env, f.opt->env_edit) : NULL;
 		f.env = edited ? edited : f.env;
 	}

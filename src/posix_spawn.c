@@ -82,15 +82,29 @@ open_files(struct actions *a, const struct plan *p)
 		                                               p->sames[i]->target));
 }
 
+/* libc starts a child that ignores the signals it keeps for itself, which sigaddset()
+   does not take, unless they are reset. */
+static unsigned long long
+libcs_own(void)
+{
+	unsigned long long own = 0;
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (int sig = 1; sig <= 64; sig++)
+		if (sigaddset(&set, sig) != 0 && wean_sys_disposition(sig) != SYS_IGNORE)
+			own |= WEAN_SIG(sig);
+	return own;
+}
+
+/* By its bits, so with those. */
 static sigset_t
-set_of(unsigned long long signals)
+set_of(const struct sys_sigset *signals)
 {
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (int sig = 1; signals; sig++, signals >>= 1)
-		if (signals & 1)
-			sigaddset(&set, sig);
+	memcpy(&set, signals, sizeof *signals < sizeof set ? sizeof *signals : sizeof set);
 	return set;
 }
 
@@ -98,11 +112,12 @@ static void
 set_attributes(struct actions *a, const struct plan *p)
 {
 	unsigned long long flags = p->opt->flags;
-	sigset_t to_default = set_of(p->to_default), mask;
+	struct sys_sigset reset = { { 0 } };
+	sigset_t to_default, mask = set_of(&p->mask);
 	short what = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
 
-	sigemptyset(&mask);
-	memcpy(&mask, &p->mask, sizeof p->mask < sizeof mask ? sizeof p->mask : sizeof mask);
+	wean_sys_add_signals(&reset, p->to_default | libcs_own());
+	to_default = set_of(&reset);
 	if (flags & WEAN_NEW_SESSION)
 		what |= POSIX_SPAWN_SETSID;
 	else if (flags & WEAN_NEW_GROUP)

@@ -243,7 +243,7 @@ clang)
 	$make -j"$jobs" bench-programs demo-programs storm-programs
 	$run
 	;;
-posix_spawn | fork) run_some $every kill_group limits stranger terminals ;;
+posix_spawn | fork) run_some $every kill_group limits signals stranger terminals ;;
 user)
 	as=
 	if [ "$(id -u)" = 0 ]; then

@@ -49,6 +49,8 @@ static const struct {
 	{ { .out = WEAN_CLOSED, .err = WEAN_MERGE },
 	  "err is to be the same as what is not open, or as itself" },
 	{ { .candidates = (char *[]){ NULL } }, "the request names no program" },
+	{ { .env_edit = (char *[]){ "A", "=1", NULL } }, "'=1' in env_edit names no variable" },
+	{ { .env_edit = (char *[]){ "", NULL } }, "'' in env_edit names no variable" },
 };
 
 START_TEST(a_bad_request_is_named)
@@ -250,6 +252,8 @@ END_TEST
 
 START_TEST(a_request_without_argv_is_explained)
 {
+	const struct wean_options named[] = { { .file = "/absent" },
+	                                      { .candidates = KID("exit") } };
 	struct wean_child child = { .stage = WEAN_STAGE_EXEC, .index = -1 };
 	char text[TEXT];
 
@@ -259,6 +263,10 @@ START_TEST(a_request_without_argv_is_explained)
 	ck_assert_int_eq(wean_spawn(&child, NULL, NULL), EINVAL);
 	explains(&child, NULL, NULL, EINVAL,
 	         "the request names no program: Invalid argument");
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(wean_spawn(&child, NULL, &named[i]), EINVAL);
+		explains(&child, NULL, &named[i], EINVAL, "argv is NULL: Invalid argument");
+	}
 }
 END_TEST
 

@@ -13,6 +13,7 @@ static struct {
 	int error;                /* 0: none is */
 	int calls;
 	unsigned long long tried; /* flags of the call that went through, or of the last */
+	int pidfd;                /* the number that a refused call gives; 0: none */
 } gate;
 
 long __real_wean_clone3(void *args, size_t size, int (*go)(void *), void *arg);
@@ -25,8 +26,11 @@ long __wrap_wean_clone3(void *args, size_t size, int (*go)(void *), void *arg)
 
 	gate.calls++;
 	gate.tried = flags;
-	if (gate.error && (!gate.flags || flags & gate.flags))
+	if (gate.error && (!gate.flags || flags & gate.flags)) {
+		if (gate.pidfd)
+			*(int *)(uintptr_t)((uint64_t *)args)[1] = gate.pidfd;
 		return -gate.error;
+	}
 	return __real_wean_clone3(args, size, go, arg);
 }
 
@@ -196,6 +200,25 @@ START_TEST(without_room_for_a_pidfd_a_child_is_started_unless_it_is_needed)
 }
 END_TEST
 
+/* Where a control group may have no more processes, the kernel has made the pidfd and told
+   its number before it finds that out, and takes it back: then the number is anybody's. */
+START_TEST(a_number_that_a_refused_call_gave_is_nobodys_pidfd)
+{
+	const struct wean_options o = { .flags = way(_i) };
+	struct wean_child child;
+
+	gate.pidfd = open_at(20);
+	refuse(0, EAGAIN);
+	refused(KID("exit", "0"), &o, EAGAIN, WEAN_STAGE_LAUNCH, -1);
+	ck_assert_int_eq(fcntl(20, F_GETFD), 0);
+	refuse(SYS_PIDFD, EMFILE);
+	start(&child, KID("exit", "0"), &o);
+	ck_assert_int_ne(child.pidfd, 20);
+	finish(&child);
+	ck_assert_int_eq(fcntl(20, F_GETFD), 0);
+}
+END_TEST
+
 /* ------------------------------------------------------------------------- */
 
 static Suite *denied_flags_suite(void)
@@ -215,6 +238,7 @@ static Suite *denied_flags_suite(void)
 	tcase_add_loop_test(t, what_has_run_out_is_told_and_not_remembered, 0, WAYS);
 	tcase_add_loop_test(t, without_room_for_a_pidfd_a_child_is_started_unless_it_is_needed,
 	                    0, WAYS);
+	tcase_add_loop_test(t, a_number_that_a_refused_call_gave_is_nobodys_pidfd, 0, WAYS);
 	suite_add_tcase(s, t);
 	tcase_set_tags(both, "default seccomp");
 	tcase_add_unchecked_fixture(both, scratch_make, scratch_remove);

@@ -32,10 +32,13 @@ reap_failed(struct launch *l)
 	wean_sys_wait(l->pidfd, l->pid, SYS_ANY, NULL);
 }
 
+/* A stop of the program's own, which may have begun meanwhile, is not ours to end. */
 static void
 let_go_on(struct launch *l)
 {
-	if (wean_sys_wait(l->pidfd, l->pid, SYS_ANY | SYS_NOHANG | SYS_STOPPED, NULL) == 1)
+	int which = l->exit_signal ? SYS_ANY : SYS_UNBORN;
+
+	if (wean_sys_wait(l->pidfd, l->pid, which | SYS_NOHANG | SYS_STOPPED, NULL) == 1)
 		wean_sys_kill(l->pid, SIGCONT);
 }
 

@@ -1,6 +1,7 @@
 /* test_denied_flags.c - clone3(2) that refuses some of its flags, as older kernels do: they
    are done without, and the call itself is not given up. */
 #define _GNU_SOURCE
+#include "attributes.h"
 #include "denying.h"
 
 #include "../src/clone3.h"
@@ -219,6 +220,65 @@ START_TEST(a_number_that_a_refused_call_gave_is_nobodys_pidfd)
 }
 END_TEST
 
+/* ---- a look that comes late ---------------------------------------------- */
+
+static int late; /* the caller's first look for a stop is to be */
+static int held; /* it was */
+
+static void await_stop(pid_t pid)
+{
+	char path[64], line[128] = "";
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	while (!strstr(line, "(stopped)")) {
+		sched_yield();
+		read_line(path, "State:", line, sizeof line);
+	}
+}
+
+int __real_wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *status);
+int __wrap_wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *status);
+
+/* The linker brings the library's waits here. */
+int __wrap_wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *status)
+{
+	if (flags & SYS_STOPPED && late) {
+		late = 0;
+		__atomic_store_n(&held, 1, __ATOMIC_RELAXED);
+		await_stop(pid);
+	}
+	return __real_wean_sys_wait(pidfd, pid, flags, status);
+}
+
+static void act_linger(pid_t child)
+{
+	(void)child;
+	while (!__atomic_load_n(&held, __ATOMIC_RELAXED))
+		sched_yield();
+}
+
+/* The caller looks for a stop as long as the exec takes.  While it is about to, the
+   program begins, and stops itself. */
+START_TEST(a_stop_of_the_programs_own_is_left_to_it)
+{
+	struct wean_options o = { .pgid = getpgrp(), .flags = WEAN_JOIN_GROUP | way(_i) };
+	struct wean_child child;
+	struct trap trap;
+	int status;
+
+	late = 1;
+	if (!trap_set(&trap, "executed", act_linger))
+		SKIP("no leases on %s", scratch);
+	o.file = trap.path;
+	start(&child, KID("kill", "19", "--then", "exit", "6"), &o);
+	trap_sprung(&trap);
+	ck_assert_int_eq(waitpid(child.pid, &status, WUNTRACED | WNOHANG), child.pid);
+	ck_assert(WIFSTOPPED(status));
+	ck_assert_int_eq(wean_kill(&child, SIGCONT), 0);
+	ck_assert_int_eq(finish(&child).code, 6);
+}
+END_TEST
+
 /* ------------------------------------------------------------------------- */
 
 static Suite *denied_flags_suite(void)
@@ -239,6 +299,7 @@ static Suite *denied_flags_suite(void)
 	tcase_add_loop_test(t, without_room_for_a_pidfd_a_child_is_started_unless_it_is_needed,
 	                    0, WAYS);
 	tcase_add_loop_test(t, a_number_that_a_refused_call_gave_is_nobodys_pidfd, 0, WAYS);
+	tcase_add_loop_test(t, a_stop_of_the_programs_own_is_left_to_it, 0, WAYS);
 	suite_add_tcase(s, t);
 	tcase_set_tags(both, "default seccomp");
 	tcase_add_unchecked_fixture(both, scratch_make, scratch_remove);

@@ -224,6 +224,8 @@ END_TEST
 
 static int late; /* the caller's first look for a stop is to be */
 static int held; /* it was */
+static int until_gone; /* the caller learns of the exec when the child is over */
+static int kills;
 
 static void await_stop(pid_t pid)
 {
@@ -247,7 +249,19 @@ int __wrap_wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *stat
 		__atomic_store_n(&held, 1, __ATOMIC_RELAXED);
 		await_stop(pid);
 	}
-	return __real_wean_sys_wait(pidfd, pid, flags, status);
+	int r = __real_wean_sys_wait(pidfd, pid, flags, status);
+	while (flags & SYS_UNBORN && r == -ECHILD && until_gone && !kill(pid, 0))
+		sched_yield();
+	return r;
+}
+
+int __real_wean_sys_kill(int pid, int sig);
+int __wrap_wean_sys_kill(int pid, int sig);
+
+int __wrap_wean_sys_kill(int pid, int sig)
+{
+	kills++;
+	return __real_wean_sys_kill(pid, sig);
 }
 
 static void act_linger(pid_t child)
@@ -279,6 +293,20 @@ START_TEST(a_stop_of_the_programs_own_is_left_to_it)
 }
 END_TEST
 
+/* The kernel reaps it at once, and its number may be another process's when the caller
+   finds that it can't have the pidfd that it needs. */
+START_TEST(a_child_that_is_gone_is_not_killed_by_its_number)
+{
+	const struct wean_options o = { .flags = WEAN_NEED_PIDFD | way(_i) };
+
+	signal(SIGCHLD, SIG_IGN);
+	refuse(SYS_PIDFD, EINVAL);
+	until_gone = 1;
+	refused(KID("exit", "0"), &o, ESRCH, WEAN_STAGE_LAUNCH, -1);
+	ck_assert_int_eq(kills, 0);
+}
+END_TEST
+
 /* ------------------------------------------------------------------------- */
 
 static Suite *denied_flags_suite(void)
@@ -300,6 +328,7 @@ static Suite *denied_flags_suite(void)
 	                    0, WAYS);
 	tcase_add_loop_test(t, a_number_that_a_refused_call_gave_is_nobodys_pidfd, 0, WAYS);
 	tcase_add_loop_test(t, a_stop_of_the_programs_own_is_left_to_it, 0, WAYS);
+	tcase_add_loop_test(t, a_child_that_is_gone_is_not_killed_by_its_number, 0, WAYS);
 	suite_add_tcase(s, t);
 	tcase_set_tags(both, "default seccomp");
 	tcase_add_unchecked_fixture(both, scratch_make, scratch_remove);

@@ -159,7 +159,8 @@ start_with(struct launch *l, int (*how)(const struct sys_clone *), unsigned long
 	do {
 		l->birth.keeps_handlers = !(c.flags & SYS_CLEAR_SIGHAND);
 		l->birth.in_cgroup = (c.flags & SYS_INTO_CGROUP) != 0;
-		r = how(&c);
+		if ((r = how(&c)) < 0)
+			l->pidfd = -1; /* a number that the kernel has taken back */
 		drop = r < 0 ? flag_to_drop(l, c.flags, -r) : 0;
 		c.flags &= ~drop;
 	} while (drop);

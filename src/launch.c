@@ -21,6 +21,17 @@ open_pidfd(struct launch *l)
 	return -ESRCH;
 }
 
+/* Its number is its own until it is reaped, by a host that does so with every child, or by
+   the kernel where SIGCHLD is ignored. */
+static void
+kill_started(struct launch *l)
+{
+	if (wean_sys_wait(-1, l->pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, NULL) == -ECHILD)
+		return;
+	wean_sys_kill(l->pid, SIGKILL);
+	wean_sys_wait(-1, l->pid, SYS_ANY, NULL);
+}
+
 static int
 settle_pidfd(struct launch *l)
 {
@@ -29,8 +40,7 @@ settle_pidfd(struct launch *l)
 	l->pidfd = fd < 0 ? -1 : fd;
 	if (fd >= 0 || !needs_pidfd(l->plan))
 		return 0;
-	wean_sys_kill(l->pid, SIGKILL);
-	wean_sys_wait(-1, l->pid, SYS_ANY, NULL);
+	kill_started(l);
 	return plan_fail(l->plan, WEAN_STAGE_LAUNCH, -1, -fd);
 }
 

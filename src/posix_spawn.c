@@ -58,25 +58,24 @@ place(struct actions *a, const struct plan *p)
 }
 
 static void
+open_null(struct actions *a, int fd)
+{
+	keep_error(a, posix_spawn_file_actions_addopen(&a->files, fd, "/dev/null", O_RDWR, 0));
+}
+
+static void
 open_files(struct actions *a, const struct plan *p)
 {
-	for (int fd = 0; fd <= 2; fd++)
-		if (p->inherited & 1 << fd && wean_sys_close_on_exec(fd) != 0)
-			keep_error(a, p->opt->flags & WEAN_STDIO_AS_IS
-			    ? posix_spawn_file_actions_addclose(&a->files, fd)
-			    : posix_spawn_file_actions_addopen(&a->files, fd, "/dev/null",
-			                                       O_RDWR, 0));
-	for (size_t i = 0; i < p->nopens; i++) {
-		const struct slot *s = p->opens[i];
-		const struct wean_fd *e = p->opt->fds + s->index;
-
-		keep_error(a, s->kind == WEAN_NULL
-		    ? posix_spawn_file_actions_addopen(&a->files, s->target, "/dev/null",
-		                                       O_RDWR, 0)
-		    : posix_spawn_file_actions_addopen(&a->files, s->target, e->path,
-		                                       (e->oflag & ~O_CLOEXEC) | O_NOCTTY,
-		                                       (mode_t)(e->mode ? e->mode : 0666)));
+	for (int fd = 0; fd <= 2; fd++) {
+		if (!(p->inherited & 1 << fd) || wean_sys_close_on_exec(fd) == 0)
+			continue;
+		if (p->opt->flags & WEAN_STDIO_AS_IS)
+			keep_error(a, posix_spawn_file_actions_addclose(&a->files, fd));
+		else
+			open_null(a, fd);
 	}
+	for (size_t i = 0; i < p->nopens; i++)
+		open_null(a, p->opens[i]->target);
 	for (size_t i = 0; i < p->nsames; i++)
 		keep_error(a, posix_spawn_file_actions_adddup2(&a->files, p->sames[i]->source,
 		                                               p->sames[i]->target));
@@ -170,6 +169,17 @@ start_program(const struct plan *p)
 	return pid;
 }
 
+/* Each attempt opens anew, and so does the fork after them: a FIFO, or a file that must
+   not be there yet, would not be as it was. */
+static int
+opens_files(const struct plan *p)
+{
+	for (size_t i = 0; i < p->nopens; i++)
+		if (p->opens[i]->kind == WEAN_OPEN)
+			return 1;
+	return 0;
+}
+
 static int
 can_do(const struct plan *p)
 {
@@ -178,7 +188,7 @@ can_do(const struct plan *p)
 	    | WEAN_NEED_PIDFD | WEAN_EINTR;
 
 	return !(p->opt->flags & ~able) && !p->to_ignore && !p->opt->nlimits
-	    && !p->opt->pdeathsig;
+	    && !p->opt->pdeathsig && !opens_files(p);
 }
 
 int

@@ -769,6 +769,8 @@ wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *status)
 		r = ICALL(SYS_waitid, PIDFD_ID, pidfd, &si, options, &use);
 	if (r < 0 && wean_sys_not_here(-r))
 		r = ICALL(SYS_waitid, P_PID, pid, &si, options, &use);
+	if (r == -EAGAIN)
+		return 0; /* an event loop of the host's made the pidfd non-blocking */
 	if (r < 0 || si.si_pid == 0)
 		return r;
 	if (!status)

@@ -127,7 +127,7 @@ int wean_sys_clone3(const struct sys_clone *);
 int wean_sys_fork(const struct sys_clone *);  /* no stack; SYS_PIDFD alone */
 
 /* Waits for a child by pidfd, or by pid where pidfd < 0: 1 and *status, if wanted, 0 when
-   SYS_NOHANG found it running, -ECHILD when there is none such.
+   SYS_NOHANG or a non-blocking pidfd found it running, -ECHILD when there is none such.
    SYS_UNBORN finds only a child with exit signal 0 that has not executed.
    SYS_STOPPED waits for a stop instead of the end. */
 enum { SYS_NOHANG = 1, SYS_NOREAP = 2, SYS_UNBORN = 4, SYS_ANY = 8, SYS_STOPPED = 16 };

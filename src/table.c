@@ -200,13 +200,16 @@ add_move(struct map *m, int from, int to, int index)
 static int
 settle(struct map *m, int from)
 {
+	struct plan *p = m->p;
 	int to = from;
 
-	if (wean_plan_slot(m->p, from)) {
+	if (wean_plan_slot(p, from)) {
+		if (p->opt->nfds == 0)
+			wean_sys_nofile(&p->limit); /* which did not matter so far */
 		to = free_number(m);
 		add_move(m, from, to, -1);
 	}
-	m->p->keep.number[m->p->keep.n++] = to;
+	p->keep.number[p->keep.n++] = to;
 	return to;
 }
 

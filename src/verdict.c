@@ -12,10 +12,18 @@ died_unborn(struct launch *l, int flags)
 	return wean_sys_wait(l->pidfd, l->pid, SYS_UNBORN | flags, NULL);
 }
 
+/* Any other error tells nothing of the child, which may still run, and in our memory. */
+static int
+tells_end(int waited)
+{
+	return waited == 1 || waited == -ECHILD;
+}
+
 static int
 is_dead(struct launch *l)
 {
-	return wean_sys_wait(l->pidfd, l->pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, NULL) != 0;
+	return tells_end(wean_sys_wait(l->pidfd, l->pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP,
+	                               NULL));
 }
 
 static void
@@ -24,10 +32,13 @@ reap_failed(struct launch *l)
 	wean_sys_wait(l->pidfd, l->pid, SYS_ANY, NULL);
 }
 
+/* A stop of the program's own, which may have begun meanwhile, is not ours to end. */
 static void
 let_go_on(struct launch *l)
 {
-	if (wean_sys_wait(l->pidfd, l->pid, SYS_ANY | SYS_NOHANG | SYS_STOPPED, NULL) == 1)
+	int which = l->exit_signal ? SYS_ANY : SYS_UNBORN;
+
+	if (wean_sys_wait(l->pidfd, l->pid, which | SYS_NOHANG | SYS_STOPPED, NULL) == 1)
 		wean_sys_kill(l->pid, SIGCONT);
 }
 
@@ -53,7 +64,8 @@ await_fork(struct launch *l)
 
 	for (int pause = 1; (r = wean_sys_readable(l->wake, pause)) == 0;
 	     pause += pause < LOOK_MS) {
-		if (l->exit_signal ? is_dead(l) : (died = died_unborn(l, SYS_NOHANG)) != 0)
+		if (l->exit_signal ? is_dead(l)
+		                   : tells_end(died = died_unborn(l, SYS_NOHANG)))
 			break;
 		let_go_on(l);
 	}

@@ -12,11 +12,15 @@ try_lock(struct handle *h)
 	return !__atomic_exchange_n(&h->lock, 1, __ATOMIC_ACQUIRE);
 }
 
+enum { LOCK_TIMES = 10000, LOCK_US = 50 };
+
+/* Who holds it gives it back at once.  Found taken for a second, it is so in a copy of the
+   host that was forked meanwhile, and that thread is not in the copy. */
 static void
 lock(struct handle *h)
 {
-	while (!try_lock(h))
-		wean_sys_sleep_us(50);
+	for (int i = 0; !try_lock(h) && i < LOCK_TIMES; i++)
+		wean_sys_sleep_us(LOCK_US);
 }
 
 static void

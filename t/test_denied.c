@@ -340,6 +340,36 @@ START_TEST(a_child_that_runs_already_is_waited_for_and_killed)
 }
 END_TEST
 
+static void act_linger(pid_t child)
+{
+	(void)child;
+	nanosleep(&(struct timespec){ 0, 40000000 }, NULL);
+}
+
+/* It cannot wait for children, but has to see them off: they may be in its memory. */
+START_TEST(who_may_not_wait_goes_on_only_after_the_exec)
+{
+	struct wean_options opt = { .pgid = getpgrp(),
+	                            .flags = WEAN_JOIN_GROUP | way(_i % WAYS) };
+	struct wean_child child;
+	struct trap trap;
+	int status;
+
+	if (!can_deny() || !trap_set(&trap, "opened", act_linger))
+		SKIP("no filter of system calls, or no leases on %s", scratch);
+	const struct wean_fd fd = OPEN(8, trap.path);
+	opt.fds = &fd;
+	opt.nfds = 1;
+	ck_assert(deny(SYS_waitid, refusals[_i / WAYS]));
+	start(&child, KID("exit", "6"), &opt);
+	trap_sprung(&trap);
+	ck_assert_int_eq(waitpid(child.pid, &status, 0), child.pid);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 6);
+	wean_release(&child);
+}
+END_TEST
+
 /* ---- what is remembered -------------------------------------------------- */
 
 static int second_start(void *arg)
@@ -416,6 +446,8 @@ static Suite *denied_suite(void)
 	                    COUNT(ladders) * REFUSALS);
 	tcase_add_loop_test(later, a_child_that_runs_already_is_waited_for_and_killed, 0,
 	                    REFUSALS);
+	tcase_add_loop_test(later, who_may_not_wait_goes_on_only_after_the_exec, 0,
+	                    REFUSALS * WAYS);
 	suite_add_tcase(s, later);
 	tcase_set_tags(counted, "seccomp ptrace native");
 	tcase_add_loop_test(counted, what_was_refused_is_not_tried_again, 0, WAYS);

@@ -1,6 +1,7 @@
 /* test_denied_flags.c - clone3(2) that refuses some of its flags, as older kernels do: they
    are done without, and the call itself is not given up. */
 #define _GNU_SOURCE
+#include "attributes.h"
 #include "denying.h"
 
 #include "../src/clone3.h"
@@ -13,6 +14,7 @@ static struct {
 	int error;                /* 0: none is */
 	int calls;
 	unsigned long long tried; /* flags of the call that went through, or of the last */
+	int pidfd;                /* the number that a refused call gives; 0: none */
 } gate;
 
 long __real_wean_clone3(void *args, size_t size, int (*go)(void *), void *arg);
@@ -25,8 +27,11 @@ long __wrap_wean_clone3(void *args, size_t size, int (*go)(void *), void *arg)
 
 	gate.calls++;
 	gate.tried = flags;
-	if (gate.error && (!gate.flags || flags & gate.flags))
+	if (gate.error && (!gate.flags || flags & gate.flags)) {
+		if (gate.pidfd)
+			*(int *)(uintptr_t)((uint64_t *)args)[1] = gate.pidfd;
 		return -gate.error;
+	}
 	return __real_wean_clone3(args, size, go, arg);
 }
 
@@ -196,6 +201,112 @@ START_TEST(without_room_for_a_pidfd_a_child_is_started_unless_it_is_needed)
 }
 END_TEST
 
+/* Where a control group may have no more processes, the kernel has made the pidfd and told
+   its number before it finds that out, and takes it back: then the number is anybody's. */
+START_TEST(a_number_that_a_refused_call_gave_is_nobodys_pidfd)
+{
+	const struct wean_options o = { .flags = way(_i) };
+	struct wean_child child;
+
+	gate.pidfd = open_at(20);
+	refuse(0, EAGAIN);
+	refused(KID("exit", "0"), &o, EAGAIN, WEAN_STAGE_LAUNCH, -1);
+	ck_assert_int_eq(fcntl(20, F_GETFD), 0);
+	refuse(SYS_PIDFD, EMFILE);
+	start(&child, KID("exit", "0"), &o);
+	ck_assert_int_ne(child.pidfd, 20);
+	finish(&child);
+	ck_assert_int_eq(fcntl(20, F_GETFD), 0);
+}
+END_TEST
+
+/* ---- a look that comes late ---------------------------------------------- */
+
+static int late; /* the caller's first look for a stop is to be */
+static int held; /* it was */
+static int until_gone; /* the caller learns of the exec when the child is over */
+static int kills;
+
+static void await_stop(pid_t pid)
+{
+	char path[64], line[128] = "";
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	while (!strstr(line, "(stopped)")) {
+		sched_yield();
+		read_line(path, "State:", line, sizeof line);
+	}
+}
+
+int __real_wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *status);
+int __wrap_wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *status);
+
+/* The linker brings the library's waits here. */
+int __wrap_wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *status)
+{
+	if (flags & SYS_STOPPED && late) {
+		late = 0;
+		__atomic_store_n(&held, 1, __ATOMIC_RELAXED);
+		await_stop(pid);
+	}
+	int r = __real_wean_sys_wait(pidfd, pid, flags, status);
+	while (flags & SYS_UNBORN && r == -ECHILD && until_gone && !kill(pid, 0))
+		sched_yield();
+	return r;
+}
+
+int __real_wean_sys_kill(int pid, int sig);
+int __wrap_wean_sys_kill(int pid, int sig);
+
+int __wrap_wean_sys_kill(int pid, int sig)
+{
+	kills++;
+	return __real_wean_sys_kill(pid, sig);
+}
+
+static void act_linger(pid_t child)
+{
+	(void)child;
+	while (!__atomic_load_n(&held, __ATOMIC_RELAXED))
+		sched_yield();
+}
+
+/* The caller looks for a stop as long as the exec takes.  While it is about to, the
+   program begins, and stops itself. */
+START_TEST(a_stop_of_the_programs_own_is_left_to_it)
+{
+	struct wean_options o = { .pgid = getpgrp(), .flags = WEAN_JOIN_GROUP | way(_i) };
+	struct wean_child child;
+	struct trap trap;
+	int status;
+
+	late = 1;
+	if (!trap_set(&trap, "executed", act_linger))
+		SKIP("no leases on %s", scratch);
+	o.file = trap.path;
+	start(&child, KID("kill", "19", "--then", "exit", "6"), &o);
+	trap_sprung(&trap);
+	ck_assert_int_eq(waitpid(child.pid, &status, WUNTRACED | WNOHANG), child.pid);
+	ck_assert(WIFSTOPPED(status));
+	ck_assert_int_eq(wean_kill(&child, SIGCONT), 0);
+	ck_assert_int_eq(finish(&child).code, 6);
+}
+END_TEST
+
+/* The kernel reaps it at once, and its number may be another process's when the caller
+   finds that it can't have the pidfd that it needs. */
+START_TEST(a_child_that_is_gone_is_not_killed_by_its_number)
+{
+	const struct wean_options o = { .flags = WEAN_NEED_PIDFD | way(_i) };
+
+	signal(SIGCHLD, SIG_IGN);
+	refuse(SYS_PIDFD, EINVAL);
+	until_gone = 1;
+	refused(KID("exit", "0"), &o, ESRCH, WEAN_STAGE_LAUNCH, -1);
+	ck_assert_int_eq(kills, 0);
+}
+END_TEST
+
 /* ------------------------------------------------------------------------- */
 
 static Suite *denied_flags_suite(void)
@@ -215,6 +326,9 @@ static Suite *denied_flags_suite(void)
 	tcase_add_loop_test(t, what_has_run_out_is_told_and_not_remembered, 0, WAYS);
 	tcase_add_loop_test(t, without_room_for_a_pidfd_a_child_is_started_unless_it_is_needed,
 	                    0, WAYS);
+	tcase_add_loop_test(t, a_number_that_a_refused_call_gave_is_nobodys_pidfd, 0, WAYS);
+	tcase_add_loop_test(t, a_stop_of_the_programs_own_is_left_to_it, 0, WAYS);
+	tcase_add_loop_test(t, a_child_that_is_gone_is_not_killed_by_its_number, 0, WAYS);
 	suite_add_tcase(s, t);
 	tcase_set_tags(both, "default seccomp");
 	tcase_add_unchecked_fixture(both, scratch_make, scratch_remove);

@@ -258,14 +258,21 @@ START_TEST(a_swap_without_a_number_to_spare_is_told)
 	struct wean_options inherited = {
 		FDS(DUP(1, 2), DUP(2, 1)), .flags = WEAN_INHERIT_ALL | way(_i),
 	};
+	struct wean_options aside = {
+		.in = WEAN_NULL, .flags = WEAN_DIR_FD | WEAN_INHERIT_ALL | way(_i),
+	};
 
 	for (int fd = 0; fd < 10; fd++)
 		fds[fd] = (struct wean_fd)DUP(fd, (fd + 1) % 10);
 	ck_assert_int_eq(set_soft_limit(2 * LIMIT), 0);
 	leave_free(0);
 	must_be(&inherited, EMFILE, WEAN_STAGE_FD, -1, 0);
+	must_be(&aside, EMFILE, WEAN_STAGE_FD, -1, 0);
 	limit = 10;
 	must_be(&all, EMFILE, WEAN_STAGE_FD, -1, 0);
+	limit = 3;
+	aside.flags &= ~(unsigned long long)WEAN_INHERIT_ALL;
+	must_be(&aside, EMFILE, WEAN_STAGE_FD, -1, 0);
 }
 END_TEST
 

@@ -118,6 +118,24 @@ START_TEST(a_file_is_cut_or_appended_to_as_the_flags_say)
 }
 END_TEST
 
+/* However many programs are tried. */
+START_TEST(a_file_is_opened_once)
+{
+	char *path = at("once"), *list[] = { (char[]){ "/absent" }, kid(), NULL };
+	struct wean_options o = {
+		FDS(OPEN(1, path, .oflag = O_WRONLY | O_CREAT | O_EXCL)),
+		.candidates = list, .flags = way(_i),
+	};
+
+	ck_assert_int_eq(run(KID("echo", "once"), &o), 0);
+	ck_assert_str_eq(content("once"), "once\n");
+	unlink(path);
+	list[1] = list[0];
+	refused(KID("exit", "0"), &o, ENOENT, WEAN_STAGE_EXEC, 1);
+	unlink(path);
+}
+END_TEST
+
 /* ---- names and order ----------------------------------------------------- */
 
 START_TEST(a_relative_path_counts_from_the_callers_directory)
@@ -433,6 +451,7 @@ static void add_open(TCase *c)
 	                    0, WAYS);
 	tcase_add_loop_test(c, a_created_file_has_the_mode_under_the_callers_umask, 0, WAYS);
 	tcase_add_loop_test(c, a_file_is_cut_or_appended_to_as_the_flags_say, 0, WAYS);
+	tcase_add_loop_test(c, a_file_is_opened_once, 0, WAYS);
 	tcase_add_loop_test(c, a_relative_path_counts_from_the_callers_directory, 0, WAYS);
 	tcase_add_loop_test(c, files_are_opened_in_the_order_of_the_list, 0, WAYS);
 	tcase_add_loop_test(c, a_file_may_be_opened_where_a_source_was, 0, WAYS);

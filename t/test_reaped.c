@@ -4,6 +4,7 @@
 
 #include "count.h"
 
+#include <poll.h>
 #include <sched.h>
 #include <sys/ptrace.h>
 
@@ -41,6 +42,7 @@ static struct wean_child shared;
 
 struct waiter {
 	pthread_t thread;
+	pid_t number;
 	int timeout, error;
 	struct wean_status status;
 };
@@ -49,6 +51,7 @@ static void *wait_for_shared(void *arg)
 {
 	struct waiter *w = arg;
 
+	__atomic_store_n(&w->number, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	do
 		w->error = wean_wait(&shared, w->timeout, &w->status);
 	while (w->error == ETIMEDOUT);
@@ -79,6 +82,49 @@ START_TEST(each_of_several_threads_gets_the_status)
 		}
 		wean_release(&shared);
 	}
+}
+END_TEST
+
+static void start_waiter(struct waiter *w)
+{
+	pid_t number;
+
+	ck_assert_int_eq(pthread_create(&w->thread, NULL, wait_for_shared, w), 0);
+	while (!(number = __atomic_load_n(&w->number, __ATOMIC_ACQUIRE)))
+		sched_yield();
+	await_state(number, 'S');
+}
+
+/* In which the thread that is to reap the child is missing. */
+static int look_in_a_copy(void)
+{
+	struct pollfd over = { .fd = shared.pidfd, .events = POLLIN };
+
+	signal(SIGALRM, SIG_DFL);
+	alarm(20);
+	let_go(&shared);
+	if (over.fd >= 0)
+		poll(&over, 1, -1);
+	return wean_wait(&shared, 0, NULL);
+}
+
+START_TEST(a_copy_that_is_forked_while_a_thread_waits_does_not_hang)
+{
+	struct waiter w = { .timeout = -1 };
+	int status;
+
+	start_told(&shared, KID("cat", "--then", "exit", "4"), _i);
+	start_waiter(&w);
+	pid_t copy = fork();
+	ck_assert_int_ge(copy, 0);
+	if (copy == 0)
+		_exit(look_in_a_copy());
+	let_go(&shared);
+	ck_assert_int_eq(waitpid(copy, &status, 0), copy);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(pthread_join(w.thread, NULL), 0);
+	assert_exited(&w.status, 4);
+	wean_release(&shared);
 }
 END_TEST
 
@@ -314,6 +360,8 @@ static Suite *reaped_suite(void)
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, each_of_several_threads_gets_the_status, 0, 2);
+	tcase_add_loop_test(t, a_copy_that_is_forked_while_a_thread_waits_does_not_hang, 0,
+	                    2);
 	tcase_add_loop_test(t, a_host_that_ignores_sigchld_gets_a_status, 0, 2);
 	tcase_add_loop_test(t, a_host_whose_handler_reaps_gets_a_status, 0, 2);
 	tcase_add_loop_test(t, a_host_whose_thread_reaps_gets_a_status, 0, 2);

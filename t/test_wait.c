@@ -283,6 +283,22 @@ START_TEST(poll_finds_the_pidfd_readable_from_the_end_of_the_child_on)
 }
 END_TEST
 
+/* As by the watchers of some event loops. */
+START_TEST(a_pidfd_that_was_made_non_blocking_is_waited_for)
+{
+	static const int timeouts[] = { -1, 60000 };
+	struct wean_child child;
+	struct wean_status s;
+
+	start(&child, KID("sleep", "20", "--then", "exit", "6"), NULL);
+	ck_assert_int_eq(fcntl(child.pidfd, F_SETFL, O_NONBLOCK), 0);
+	ck_assert_int_eq(wean_wait(&child, 0, &s), ETIMEDOUT);
+	ck_assert_int_eq(wean_wait(&child, timeouts[_i], &s), 0);
+	assert_exited(&s, 6);
+	wean_release(&child);
+}
+END_TEST
+
 /* ------------------------------------------------------------------------- */
 
 /* Each with a pidfd, 1, and without one, 0. */
@@ -303,6 +319,7 @@ static Suite *wait_suite(void)
 	tcase_add_loop_test(t, a_handler_that_interrupts_changes_nothing, 0, 2);
 	tcase_add_test(t, a_pidfd_that_was_closed_but_left_in_the_struct_is_told);
 	tcase_add_test(t, a_forked_copy_of_the_host_neither_hangs_nor_invents_a_status);
+	tcase_add_loop_test(t, a_pidfd_that_was_made_non_blocking_is_waited_for, 0, 2);
 	tcase_add_test(t, poll_finds_the_pidfd_readable_from_the_end_of_the_child_on);
 	suite_add_tcase(s, t);
 	return s;

@@ -1,7 +1,8 @@
 #!/bin/sh
 # A program of somebody else's finds an installed wean by pkg-config, links it either
 # way and starts a child.  Where wean was installed there is no space, which libtool's
-# own install step does not know; the leg `space` builds in a path that has one.
+# own install step does not know; the leg `clang` builds in a path that has one.  What
+# was installed is for all to read, whatever the umask.
 set -u
 
 : "${WEAN_KID:?}" "${libdir:?}" "${MAKE:=make}" "${CC:=cc}" "${CFLAGS=}" "${LDFLAGS=}"
@@ -80,5 +81,8 @@ quietly() {
 	}
 }
 
-quietly "$MAKE" install DESTDIR="$tmp/root"
+# By root with a cautious umask.
+(umask 077 && quietly "$MAKE" install DESTDIR="$tmp/root") || exit 1
+hidden=$(find "$tmp/root" -type f ! -perm -444)
+[ -z "$hidden" ] || die "not for all to read:" "$hidden"
 use "$tmp/root"

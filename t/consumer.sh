@@ -2,7 +2,7 @@
 # A program of somebody else's finds an installed wean by pkg-config, links it either
 # way and starts a child.  Where wean was installed there is no space, which libtool's
 # own install step does not know; the leg `clang` builds in a path that has one.  What
-# was installed is for all to read, whatever the umask.
+# was installed is for all to read, whatever the umask, and no page refers to none.
 set -u
 
 : "${WEAN_KID:?}" "${libdir:?}" "${MAKE:=make}" "${CC:=cc}" "${CFLAGS=}" "${LDFLAGS=}"
@@ -81,8 +81,15 @@ quietly() {
 	}
 }
 
-# By root with a cautious umask.
-(umask 077 && quietly "$MAKE" install DESTDIR="$tmp/root") || exit 1
+# By root with a cautious umask, and with names of the packager's.
+(umask 077 && quietly "$MAKE" install DESTDIR="$tmp/root" transform='s/^/x-/') || exit 1
 hidden=$(find "$tmp/root" -type f ! -perm -444)
 [ -z "$hidden" ] || die "not for all to read:" "$hidden"
+man=$(find "$tmp/root" -name man3) aliases=0
+for page in $(sed -n 's/^\.so //p' "$man"/*.3); do
+	[ -f "${man%man3}$page" ] || die "a manual page refers to $page"
+	aliases=$((aliases + 1))
+done
+echo "$aliases names of manual pages"
+[ $aliases -gt 0 ] || die 'no function has a page by another name'
 use "$tmp/root"

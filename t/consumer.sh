@@ -52,7 +52,7 @@ build_consumer() {
 	# What pkg-config quotes is quoted for a shell.
 	eval "set -- $flags"
 	# shellcheck disable=SC2086 # lists
-	$CC $CFLAGS -o "$tmp/$name" "$tmp/consumer.c" $LDFLAGS "$@" || die "building $name"
+	$CC $CFLAGS -o "$tmp/$name" "$tmp/consumer.c" "$@" $LDFLAGS || die "building $name"
 }
 
 run_consumer() { # NAME [LIBRARY PATH]

@@ -37,7 +37,7 @@ build() {
 		-shared -fPIC -fvisibility=hidden \
 		-I"$source/include" -isystem "$include" \
 		-o "$tmp/$version/_wean.so" "$source/examples/python/_weanmodule.c" \
-		$LDFLAGS -L"$library" -lwean -Wl,-rpath,"$library"
+		-L"$library" -lwean -Wl,-rpath,"$library" $LDFLAGS
 }
 
 # ---- test_subprocess ---------------------------------------------------------

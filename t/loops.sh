@@ -47,9 +47,8 @@ try_loop() {
 	name=$1 source=$srcdir/examples/c/$1.c
 	shift
 	# shellcheck disable=SC2086 # lists
-	$CC -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror \
-		-I"$srcdir/include" ${CPPFLAGS-} ${GLIB_CFLAGS-} $CFLAGS -o "$tmp/$name" \
-		"$source" $library $LDFLAGS "$@" || {
+	$CC ${WARN_CFLAGS-} -I"$srcdir/include" ${CPPFLAGS-} ${GLIB_CFLAGS-} $CFLAGS \
+		-o "$tmp/$name" "$source" $library $LDFLAGS "$@" || {
 		bad=$((bad + 1))
 		echo "FAILED: $name.c does not compile"
 		return

@@ -24,8 +24,7 @@ compile() { # VERSION ARGUMENT...
 	flags=$("$PKG_CONFIG" --cflags "lua$1" | sed 's/-I/-isystem /g')
 	shift
 	# shellcheck disable=SC2086 # lists
-	$CC -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror \
-		-I"$source/include" $CPPFLAGS $CFLAGS $flags "$@" $LDFLAGS
+	$CC ${WARN_CFLAGS-} -I"$source/include" $CPPFLAGS $CFLAGS $flags "$@" $LDFLAGS
 }
 
 build_module() { # VERSION

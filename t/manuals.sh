@@ -203,9 +203,8 @@ plain() {
 
 compile() { # NAME
 	# shellcheck disable=SC2086 # lists
-	$CC -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror \
-		-I"$srcdir/include" ${CPPFLAGS-} ${CFLAGS-} -o "$tmp/run/$1" "$examples/$1.c" \
-		$library ${LDFLAGS-}
+	$CC ${WARN_CFLAGS-} -I"$srcdir/include" ${CPPFLAGS-} ${CFLAGS-} \
+		-o "$tmp/run/$1" "$examples/$1.c" $library ${LDFLAGS-}
 }
 
 # A pid, a time and, where a filter is at work, the method are another each time.

@@ -103,8 +103,20 @@ static inline TCase *case_that_needs(Suite *s, const char *needs)
 	return t;
 }
 
+/* Whoever started us may have left one of these closed, where Check's own file would
+   then be. */
+static inline void open_standard_descriptors(void)
+{
+	int fd;
+
+	while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= 2)
+		;
+	close(fd);
+}
+
 static inline int run_suite(Suite *suite)
 {
+	open_standard_descriptors();
 	default_ignored_signals();
 	skipped = mmap(NULL, sizeof *skipped, PROT_READ | PROT_WRITE,
 	               MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -26,7 +26,8 @@
  *             copy of the sets, and keeps the last signal and some limits to itself
  *   reuse     what is freed is what is allocated next, as by glibc
  *   root      ids, mounts, namespaces, cgroups
- * What is not left out and can't run says so with SKIP().
+ * What is not left out and can't run says so with SKIP(); what is tagged "default" is left
+ * out, and said to be, where those rungs are refused, as in most containers.
  */
 #ifndef COMMON_H
 #define COMMON_H
@@ -93,16 +94,6 @@ static inline int scaled(int n)
 	return often < 1 ? 1 : (int)often;
 }
 
-/* One more case of the suite, of the tests that have these needs, separated by blanks. */
-static inline TCase *case_that_needs(Suite *s, const char *needs)
-{
-	TCase *t = tcase_create(needs);
-
-	tcase_set_tags(t, needs);
-	suite_add_tcase(s, t);
-	return t;
-}
-
 /* Whoever started us may have left one of these closed, where Check's own file would
    then be. */
 static inline void open_standard_descriptors(void)
@@ -114,6 +105,47 @@ static inline void open_standard_descriptors(void)
 	close(fd);
 }
 
+/* The call that the first rungs need and that is refused here; NULL: there is none.  The
+   answers are to arguments that do nothing. */
+static inline const char *refused_here(void)
+{
+	if (syscall(SYS_clone3, NULL, 0) == -1 && errno != EINVAL)
+		return "clone3";
+	if (syscall(SYS_unshare, 0x400 /* CLONE_FILES */))
+		return "unshare";
+	if (syscall(SYS_pidfd_getfd, -1, -1, 0) == -1 && errno != EBADF)
+		return "pidfd_getfd";
+	return NULL;
+}
+
+/* Is there a test case of that tag? */
+static int some_need_default;
+#define tcase_set_tags(t, needs) \
+	(some_need_default |= strstr(needs, "default") != NULL, tcase_set_tags(t, needs))
+
+/* One more case of the suite, of the tests that have these needs, separated by blanks. */
+static inline TCase *case_that_needs(Suite *s, const char *needs)
+{
+	TCase *t = tcase_create(needs);
+
+	tcase_set_tags(t, needs);
+	suite_add_tcase(s, t);
+	return t;
+}
+
+static inline void leave_out_what_is_refused(void)
+{
+	const char *given = getenv("CK_EXCLUDE_TAGS"), *refused = refused_here();
+	char tags[200];
+
+	if (!refused || !some_need_default || (given && strstr(given, "default")))
+		return;
+	snprintf(tags, sizeof tags, "default %s", given ? given : "");
+	setenv("CK_EXCLUDE_TAGS", tags, 1);
+	fprintf(stderr, "skipped: what needs the first rungs: %s is refused here\n", refused);
+	++*skipped;
+}
+
 static inline int run_suite(Suite *suite)
 {
 	open_standard_descriptors();
@@ -122,6 +154,7 @@ static inline int run_suite(Suite *suite)
 	               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (skipped == MAP_FAILED)
 		return 99;
+	leave_out_what_is_refused();
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	int failed = srunner_ntests_failed(runner);
@@ -182,6 +215,14 @@ static inline struct limits limit_of(int resource)
 
 	ck_assert_int_eq(syscall(SYS_prlimit64, 0, resource, NULL, &limit), 0);
 	return limit;
+}
+
+/* Root in a container may not. */
+static inline int may_lower_nice(void)
+{
+	int now = getpriority(PRIO_PROCESS, 0);
+
+	return !setpriority(PRIO_PROCESS, 0, -20) && !setpriority(PRIO_PROCESS, 0, now);
 }
 
 /* Sets a soft limit of the caller and gives the one before. */

@@ -105,6 +105,18 @@ static inline void open_standard_descriptors(void)
 	close(fd);
 }
 
+/* To the usual limit of descriptors, where the caller's is lower. */
+static inline void raise_limit(void)
+{
+	enum { USUAL = 1024 };
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= USUAL)
+		return;
+	limit.rlim_cur = limit.rlim_max < USUAL ? limit.rlim_max : USUAL;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /* The call that the first rungs need and that is refused here; NULL: there is none.  The
    answers are to arguments that do nothing. */
 static inline const char *refused_here(void)
@@ -149,6 +161,7 @@ static inline void leave_out_what_is_refused(void)
 static inline int run_suite(Suite *suite)
 {
 	open_standard_descriptors();
+	raise_limit();
 	default_ignored_signals();
 	skipped = mmap(NULL, sizeof *skipped, PROT_READ | PROT_WRITE,
 	               MAP_SHARED | MAP_ANONYMOUS, -1, 0);

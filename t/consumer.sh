@@ -14,6 +14,9 @@ command -v "$PKG_CONFIG" >/dev/null || {
 
 # These belong to the make that runs the tests.
 unset MAKEFLAGS MFLAGS MAKELEVEL DESTDIR
+case ${TMPDIR-} in
+*' '*) unset TMPDIR ;;
+esac
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 

@@ -268,6 +268,7 @@ START_TEST(where_nothing_tells_what_is_open_no_program_is_started)
 {
 	const struct machine m = { "", { RANGE, PSELECT }, proc_empty, NULL, NULL, 0 };
 
+	NEED_DESCRIPTORS(5001);
 	open_far_ones();
 	if (!enter(&m, refusals[_i]))
 		SKIP("no filter of system calls, or no mounts");

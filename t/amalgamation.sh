@@ -7,7 +7,6 @@ set -u
 
 CC=${CC:-cc} CFLAGS=${CFLAGS-} NM=${NM:-nm} READELF=${READELF:-readelf} MAKE=${MAKE:-make}
 srcdir=${srcdir:-.}
-warnings='-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror'
 parts='-DWEAN_WITH_CMD -DWEAN_WITH_POPEN'
 # shellcheck source=t/script.sh
 . "${srcdir:-.}/t/script.sh"
@@ -58,13 +57,13 @@ if [ $# -gt 0 ]; then
 	exit $bad
 fi
 
-# compile OUTPUT OPTION...: without a word
+# compile OUTPUT OPTION...
 compile() {
 	output=$1
 	shift
 	# shellcheck disable=SC2086 # lists
-	if $CC $warnings ${CPPFLAGS-} $CFLAGS -fno-lto "$@" -o "$tmp/$output" >"$tmp/said" 2>&1 &&
-		[ ! -s "$tmp/said" ]; then
+	if $CC ${WARN_CFLAGS-} ${CPPFLAGS-} $CFLAGS "$@" -fno-lto -o "$tmp/$output" \
+		>"$tmp/said" 2>&1; then
 		good=$((good + 1))
 	else
 		bad=$((bad + 1))
@@ -144,18 +143,21 @@ done
 
 # ---- what instrumentation adds to it ----
 
-takes() {
-	echo 'int x;' >"$tmp/empty.c"
-	# shellcheck disable=SC2086 # a list
-	$CC $CFLAGS -Werror "$@" -c "$tmp/empty.c" -o "$tmp/empty.o" >/dev/null 2>&1
-}
-
+# What the compiler has an attribute against.
 instrumented=-O0
-for flag in -fstack-protector-all -finstrument-functions -pg --coverage \
-	-fsanitize-coverage=trace-pc; do
+while read -r attribute flag; do
+	printf '#if !__has_attribute(%s)\n#error\n#endif\nint x;\n' "$attribute" >"$tmp/empty.c"
 	# shellcheck disable=SC2086 # a list
-	takes $instrumented $flag && instrumented="$instrumented $flag"
-done
+	$CC $CFLAGS -Werror $instrumented $flag -c "$tmp/empty.c" -o "$tmp/empty.o" \
+		>/dev/null 2>&1 && instrumented="$instrumented $flag"
+done <<'END'
+no_stack_protector -fstack-protector-all
+no_instrument_function -finstrument-functions
+no_instrument_function -pg
+no_profile_instrument_function --coverage
+no_sanitize_coverage -fsanitize-coverage=trace-pc
+disable_sanitizer_instrumentation -fsanitize-coverage=trace-pc
+END
 # shellcheck disable=SC2086 # lists
 compile more.o -std=c11 $instrumented $parts -c "$tmp/wean.c" &&
 	look_at_bare "$tmp/more.o" "$instrumented"

@@ -26,7 +26,8 @@
  *             copy of the sets, and keeps the last signal and some limits to itself
  *   reuse     what is freed is what is allocated next, as by glibc
  *   root      ids, mounts, namespaces, cgroups
- * What is not left out and can't run says so with SKIP().
+ * What is not left out and can't run says so with SKIP(); what is tagged "default" is left
+ * out, and said to be, where those rungs are refused, as in most containers.
  */
 #ifndef COMMON_H
 #define COMMON_H
@@ -93,6 +94,47 @@ static inline int scaled(int n)
 	return often < 1 ? 1 : (int)often;
 }
 
+/* Whoever started us may have left one of these closed, where Check's own file would
+   then be. */
+static inline void open_standard_descriptors(void)
+{
+	int fd;
+
+	while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= 2)
+		;
+	close(fd);
+}
+
+/* To the usual limit of descriptors, where the caller's is lower. */
+static inline void raise_limit(void)
+{
+	enum { USUAL = 1024 };
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= USUAL)
+		return;
+	limit.rlim_cur = limit.rlim_max < USUAL ? limit.rlim_max : USUAL;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* The call that the first rungs need and that is refused here; NULL: there is none.  The
+   answers are to arguments that do nothing. */
+static inline const char *refused_here(void)
+{
+	if (syscall(SYS_clone3, NULL, 0) == -1 && errno != EINVAL)
+		return "clone3";
+	if (syscall(SYS_unshare, 0x400 /* CLONE_FILES */))
+		return "unshare";
+	if (syscall(SYS_pidfd_getfd, -1, -1, 0) == -1 && errno != EBADF)
+		return "pidfd_getfd";
+	return NULL;
+}
+
+/* Is there a test case of that tag? */
+static int some_need_default;
+#define tcase_set_tags(t, needs) \
+	(some_need_default |= strstr(needs, "default") != NULL, tcase_set_tags(t, needs))
+
 /* One more case of the suite, of the tests that have these needs, separated by blanks. */
 static inline TCase *case_that_needs(Suite *s, const char *needs)
 {
@@ -103,13 +145,29 @@ static inline TCase *case_that_needs(Suite *s, const char *needs)
 	return t;
 }
 
+static inline void leave_out_what_is_refused(void)
+{
+	const char *given = getenv("CK_EXCLUDE_TAGS"), *refused = refused_here();
+	char tags[200];
+
+	if (!refused || !some_need_default || (given && strstr(given, "default")))
+		return;
+	snprintf(tags, sizeof tags, "default %s", given ? given : "");
+	setenv("CK_EXCLUDE_TAGS", tags, 1);
+	fprintf(stderr, "skipped: what needs the first rungs: %s is refused here\n", refused);
+	++*skipped;
+}
+
 static inline int run_suite(Suite *suite)
 {
+	open_standard_descriptors();
+	raise_limit();
 	default_ignored_signals();
 	skipped = mmap(NULL, sizeof *skipped, PROT_READ | PROT_WRITE,
 	               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (skipped == MAP_FAILED)
 		return 99;
+	leave_out_what_is_refused();
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	int failed = srunner_ntests_failed(runner);
@@ -170,6 +228,14 @@ static inline struct limits limit_of(int resource)
 
 	ck_assert_int_eq(syscall(SYS_prlimit64, 0, resource, NULL, &limit), 0);
 	return limit;
+}
+
+/* Root in a container may not. */
+static inline int may_lower_nice(void)
+{
+	int now = getpriority(PRIO_PROCESS, 0);
+
+	return !setpriority(PRIO_PROCESS, 0, -20) && !setpriority(PRIO_PROCESS, 0, now);
 }
 
 /* Sets a soft limit of the caller and gives the one before. */

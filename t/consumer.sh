@@ -1,7 +1,8 @@
 #!/bin/sh
 # A program of somebody else's finds an installed wean by pkg-config, links it either
 # way and starts a child.  Where wean was installed there is no space, which libtool's
-# own install step does not know; the leg `space` builds in a path that has one.
+# own install step does not know; the leg `clang` builds in a path that has one.  What
+# was installed is for all to read, whatever the umask, and no page refers to none.
 set -u
 
 : "${WEAN_KID:?}" "${libdir:?}" "${MAKE:=make}" "${CC:=cc}" "${CFLAGS=}" "${LDFLAGS=}"
@@ -13,6 +14,9 @@ command -v "$PKG_CONFIG" >/dev/null || {
 
 # These belong to the make that runs the tests.
 unset MAKEFLAGS MFLAGS MAKELEVEL DESTDIR
+case ${TMPDIR-} in
+*' '*) unset TMPDIR ;;
+esac
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 
@@ -51,7 +55,7 @@ build_consumer() {
 	# What pkg-config quotes is quoted for a shell.
 	eval "set -- $flags"
 	# shellcheck disable=SC2086 # lists
-	$CC $CFLAGS -o "$tmp/$name" "$tmp/consumer.c" $LDFLAGS "$@" || die "building $name"
+	$CC $CFLAGS -o "$tmp/$name" "$tmp/consumer.c" "$@" $LDFLAGS || die "building $name"
 }
 
 run_consumer() { # NAME [LIBRARY PATH]
@@ -80,5 +84,15 @@ quietly() {
 	}
 }
 
-quietly "$MAKE" install DESTDIR="$tmp/root"
+# By root with a cautious umask, and with names of the packager's.
+(umask 077 && quietly "$MAKE" install DESTDIR="$tmp/root" transform='s/^/x-/') || exit 1
+hidden=$(find "$tmp/root" -type f ! -perm -444)
+[ -z "$hidden" ] || die "not for all to read:" "$hidden"
+man=$(find "$tmp/root" -name man3) aliases=0
+for page in $(sed -n 's/^\.so //p' "$man"/*.3); do
+	[ -f "${man%man3}$page" ] || die "a manual page refers to $page"
+	aliases=$((aliases + 1))
+done
+echo "$aliases names of manual pages"
+[ $aliases -gt 0 ] || die 'no function has a page by another name'
 use "$tmp/root"

@@ -22,7 +22,7 @@ need_loading
 # Guile's headers are its own business.
 guile_flags=$("$PKG_CONFIG" --cflags --libs guile-3.0 | sed 's/-I/-isystem /g')
 # shellcheck disable=SC2086 # lists
-$CC -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -g -O2 -shared -fPIC \
+$CC ${WARN_CFLAGS-} -g -O2 -shared -fPIC \
 	-o "$tmp/guile-wean.so" "$examples/popen.c" -I"$srcdir/include" $guile_flags \
 	-L"$libs" -lwean || die 'popen.c does not compile'
 

@@ -122,7 +122,14 @@ clang)
 	ln -s 'a space' matrix/clang
 	cp -Rp matrix/tree/. 'matrix/a space'
 	cd 'matrix/a space'
-	./configure --enable-werror --prefix=/usr CC=clang
+	# The user has another wean, as before an update.
+	mkdir other
+	for file in libwean.so libwean.so.0 libwean.a wean.h wean_cmd.h wean_popen.h; do
+		echo '#error another wean' >other/$file
+	done
+	LD_LIBRARY_PATH=$PWD/other
+	export LD_LIBRARY_PATH
+	./configure --enable-werror --prefix=/usr CC=clang CPPFLAGS=-Iother LDFLAGS=-Lother
 	;;
 posix_spawn | fork)
 	lacks=default

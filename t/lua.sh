@@ -24,12 +24,11 @@ compile() { # VERSION ARGUMENT...
 	flags=$("$PKG_CONFIG" --cflags "lua$1" | sed 's/-I/-isystem /g')
 	shift
 	# shellcheck disable=SC2086 # lists
-	$CC -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror $CPPFLAGS $CFLAGS \
-		$flags "$@" $LDFLAGS
+	$CC ${WARN_CFLAGS-} -I"$source/include" $CPPFLAGS $CFLAGS $flags "$@" $LDFLAGS
 }
 
 build_module() { # VERSION
-	compile "$1" -shared -fPIC -I"$source/include" -o wean.so "$source/examples/lua/wean.c" \
+	compile "$1" -shared -fPIC -o wean.so "$source/examples/lua/wean.c" \
 		-L"$build/src/.libs" -lwean -Wl,-rpath,"$build/src/.libs"
 }
 

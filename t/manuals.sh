@@ -21,14 +21,15 @@ CAVEATS'
 
 CC=${CC:-cc} srcdir=${srcdir:-.}
 man=$srcdir/man examples=$srcdir/examples/c
-library=src/.libs/libwean.a
+# All of the library: of libwean.a and libwean.so one may not have been built.
+library='src/.libs/librest.a src/.libs/libbare.a'
 command=${WEAN_COMMAND:-$PWD/src/wean}
 backspace=$(printf '\b')
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 good=0 bad=0
 
-for built in "$library" "$command"; do
+for built in $library "$command"; do
 	[ -f "$built" ] || {
 		echo "FAILED: no $built in $PWD"
 		exit 1
@@ -202,9 +203,8 @@ plain() {
 
 compile() { # NAME
 	# shellcheck disable=SC2086 # lists
-	$CC -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror ${CPPFLAGS-} \
-		${CFLAGS-} -I"$srcdir/include" -o "$tmp/run/$1" "$examples/$1.c" "$library" \
-		${LDFLAGS-}
+	$CC ${WARN_CFLAGS-} -I"$srcdir/include" ${CPPFLAGS-} ${CFLAGS-} \
+		-o "$tmp/run/$1" "$examples/$1.c" $library ${LDFLAGS-}
 }
 
 # A pid, a time and, where a filter is at work, the method are another each time.

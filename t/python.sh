@@ -33,11 +33,11 @@ build() {
 	include=$(ask "$python" 'sysconfig.get_path("include")')
 	mkdir "$tmp/$version"
 	# shellcheck disable=SC2086 # lists
-	$CC -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror $CFLAGS \
+	$CC ${WARN_CFLAGS-} $CFLAGS \
 		-shared -fPIC -fvisibility=hidden \
 		-I"$source/include" -isystem "$include" \
 		-o "$tmp/$version/_wean.so" "$source/examples/python/_weanmodule.c" \
-		$LDFLAGS -L"$library" -lwean -Wl,-rpath,"$library"
+		-L"$library" -lwean -Wl,-rpath,"$library" $LDFLAGS
 }
 
 # ---- test_subprocess ---------------------------------------------------------

@@ -304,7 +304,8 @@ START_TEST(after_a_handler_nothing_is_lost_and_nothing_comes_twice)
 	unsigned long long flags = _i / 2 ? WEAN_EINTR : 0;
 	int error, times = 0;
 
-	start_piped(&child, _i, KID("sleep", "60", "--then", "tee", "--then", "exit", "8"),
+	/* So long that a tick comes while nothing else does, also where much else runs. */
+	start_piped(&child, _i, KID("sleep", "300", "--then", "tee", "--then", "exit", "8"),
 	            flags);
 	tick();
 	while ((error = wean_communicate(&child, &io, &r)) == EINTR)

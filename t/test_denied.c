@@ -437,10 +437,10 @@ static Suite *denied_suite(void)
 	Suite *s = suite_create("denied");
 	TCase *later = tcase_create("later"), *counted = tcase_create("remembered");
 
-	add_case(s, "refused", "seccomp native", 0, RUNS_KNOWN);
-	add_case(s, "without proc", "seccomp native root", RUNS_KNOWN, RUNS_ALL);
+	add_case(s, "refused", "default seccomp native", 0, RUNS_KNOWN);
+	add_case(s, "without proc", "default seccomp native root", RUNS_KNOWN, RUNS_ALL);
 	tcase_set_timeout(later, 30);
-	tcase_set_tags(later, "seccomp native");
+	tcase_set_tags(later, "default seccomp native");
 	tcase_add_unchecked_fixture(later, scratch_make, scratch_remove);
 	tcase_add_loop_test(later, what_worked_before_may_be_refused_now, 0,
 	                    COUNT(ladders) * REFUSALS);

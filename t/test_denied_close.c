@@ -268,6 +268,7 @@ START_TEST(where_nothing_tells_what_is_open_no_program_is_started)
 {
 	const struct machine m = { "", { RANGE, PSELECT }, proc_empty, NULL, NULL, 0 };
 
+	NEED_DESCRIPTORS(5001);
 	open_far_ones();
 	if (!enter(&m, refusals[_i]))
 		SKIP("no filter of system calls, or no mounts");
@@ -359,12 +360,12 @@ static void add_tests(TCase *t, TCase *counted, int from, int to)
 static Suite *denied_close_suite(void)
 {
 	Suite *s = suite_create("denied close");
-	TCase *t = add_case(s, "refused", "seccomp native");
-	TCase *hidden = add_case(s, "without proc", "seccomp native root");
+	TCase *t = add_case(s, "refused", "default seccomp native");
+	TCase *hidden = add_case(s, "without proc", "default seccomp native root");
 
-	add_tests(t, add_case(s, "counted", "seccomp native ptrace"), 0, RUNS);
-	add_tests(hidden, add_case(s, "counted without proc", "seccomp native root ptrace"),
-	          RUNS, RUNS_ALL);
+	add_tests(t, add_case(s, "counted", "default seccomp native ptrace"), 0, RUNS);
+	add_tests(hidden, add_case(s, "counted without proc",
+	                           "default seccomp native root ptrace"), RUNS, RUNS_ALL);
 	tcase_add_loop_test(hidden, where_nothing_tells_what_is_open_no_program_is_started,
 	                    0, REFUSALS);
 	tcase_add_loop_test(hidden, a_listing_that_was_there_may_be_gone, 0, REFUSALS);

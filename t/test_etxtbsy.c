@@ -84,11 +84,11 @@ static void *start_others(void *arg)
 {
 	struct race *r = arg;
 
-	while (!__atomic_load_n(&r->over, __ATOMIC_ACQUIRE)) {
+	do {
 		if (start_and_end(kid(), &r->o))
 			__atomic_fetch_add(&r->failed, 1, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&r->others, 1, __ATOMIC_RELAXED);
-	}
+	} while (!__atomic_load_n(&r->over, __ATOMIC_ACQUIRE));
 	return NULL;
 }
 

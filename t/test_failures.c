@@ -358,7 +358,7 @@ static Suite *failures_suite(void)
 	TCase *late = tcase_create("late end");
 
 	tcase_set_tags(many, "exec");
-	tcase_set_tags(full, "table");
+	tcase_set_tags(full, "default table");
 	tcase_set_timeout(many, 60);
 	tcase_add_test(many, a_thousand_failed_starts_leave_nothing);
 	tcase_add_loop_test(full, a_full_table_is_told_at_each_point, 0, WAYS);

@@ -331,6 +331,7 @@ static Suite *high_suite(void)
 	TCase *threads = tcase_create("threads");
 
 	tcase_set_tags(counted, "default ptrace native");
+	tcase_set_tags(threads, "default");
 	tcase_set_timeout(passed, 60);
 	tcase_set_timeout(counted, 60);
 	tcase_set_timeout(threads, 60);

@@ -162,7 +162,7 @@ static void hide_proc_and_give_a_fake(void)
 	hide_proc();
 	mkdir("/proc/self", 0755);
 	mkdir("/proc/self/fd", 0755);
-	dup2(1, 3000);
+	dup2(1, 1000);
 }
 
 START_TEST(without_procfs_descriptors_are_found_by_a_scan)
@@ -175,8 +175,8 @@ START_TEST(without_procfs_descriptors_are_found_by_a_scan)
 	ck_assert_str_eq(report_value(without, "listing"), "scan");
 	ck_assert_str_eq(report_fd_list(without), report_fd_list(with));
 	ck_assert_str_eq(report_value(fake, "listing"), "scan");
-	ck_assert_ptr_nonnull(report_fd(fake, 3000));
-	ck_assert_str_eq(report_fd(fake, 3000)->link, "?");
+	ck_assert_ptr_nonnull(report_fd(fake, 1000));
+	ck_assert_str_eq(report_fd(fake, 1000)->link, "?");
 	report_free(with);
 	report_free(without);
 	report_free(fake);
@@ -246,7 +246,8 @@ START_TEST(the_report_tells_the_state_it_was_started_in)
 	ck_assert_uint_eq(soft, 50);
 	ck_assert_uint_eq(hard, 60);
 	ck_assert_str_eq(report_value(r, "limit 7"), "50 60");
-	ck_assert_int_eq(report_number(r, "nice"), getpriority(PRIO_PROCESS, 0) + 3);
+	int nice = getpriority(PRIO_PROCESS, 0);
+	ck_assert_int_eq(report_number(r, "nice"), nice > 16 ? 19 : nice + 3);
 	ck_assert_str_eq(report_value(r, "cwd"), "/usr/bin");
 	report_free(r);
 }

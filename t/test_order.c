@@ -39,8 +39,8 @@ START_TEST(everything_at_once_comes_out)
 	struct pty p = pty_open();
 	struct wean_options opt = everything(&p);
 
-	if (geteuid() != 0)
-		SKIP("needs root");
+	if (geteuid() != 0 || !may_lower_nice())
+		SKIP("needs root, and to lower the nice value");
 	struct report *r = reported(&opt);
 	long pid = report_number(r, "pid");
 	ck_assert_int_eq(report_number(r, "sid"), pid);
@@ -137,8 +137,8 @@ START_TEST(the_steps_are_taken_in_the_order_that_is_promised)
 	struct count c;
 	char text[2000];
 
-	if (geteuid() != 0)
-		SKIP("needs root");
+	if (geteuid() != 0 || !may_lower_nice())
+		SKIP("needs root, and to lower the nice value");
 	int error = count_calls(&c, spawn_counted, &opt);
 	if (error == ENOTSUP || error == EPERM)
 		SKIP("cannot trace: %s", strerror(error));
@@ -176,7 +176,7 @@ static Suite *order_suite(void)
 	Suite *s = suite_create("order");
 	TCase *t = tcase_create("order");
 
-	tcase_set_tags(t, "root ptrace");
+	tcase_set_tags(t, "default root ptrace");
 	tcase_add_unchecked_fixture(t, make_kid, scratch_remove);
 	tcase_add_loop_test(t, a_plain_child_takes_no_step_that_it_was_not_told, 0, WAYS);
 	suite_add_tcase(s, t);

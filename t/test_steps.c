@@ -395,7 +395,7 @@ static Suite *steps_suite(void)
 	Suite *s = suite_create("steps");
 	TCase *t = tcase_create("no memory");
 
-	tcase_set_tags(t, "native");
+	tcase_set_tags(t, "default native");
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_loop_test(t, a_request_that_does_not_fit_into_memory_is_refused, 0,
 	                    WAYS);
@@ -403,6 +403,7 @@ static Suite *steps_suite(void)
 	suite_add_tcase(s, t);
 
 	t = tcase_create("before the launch");
+	tcase_set_tags(t, "default");
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_loop_test(t, a_pipe_that_cannot_be_made_is_told_by_its_index, 0, WAYS);
 	tcase_add_loop_test(t, without_a_number_for_the_pidfd_a_child_starts_all_the_same,
@@ -413,6 +414,7 @@ static Suite *steps_suite(void)
 	suite_add_tcase(s, t);
 
 	t = tcase_create("in the child");
+	tcase_set_tags(t, "default");
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_loop_test(t, a_rotation_of_every_number_has_none_to_turn_by, 0,
 	                    WAYS);

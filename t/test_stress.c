@@ -108,7 +108,7 @@ START_TEST(an_interval_timer_disturbs_nothing)
 	tick();
 	watch_handlers(SIGALRM);
 	baseline_take(&b);
-	for (int i = 0; i < n && !wrong; i++)
+	for (int i = 0; (i < n || !handlers->ran) && !wrong; i++)
 		wrong = one_child(&m, i % 256, way(_i), 0) ||
 		        (i % 16 == 0 && one_failure(&m, way(_i)));
 	ck_assert_msg(!wrong, "%s", m.text);
@@ -116,7 +116,6 @@ START_TEST(an_interval_timer_disturbs_nothing)
 	baseline_same(&b);
 	tell("a tick each millisecond", n, begin);
 	printf("%d ticks\n", (int)handlers->ran);
-	ck_assert_int_gt(handlers->ran, 0);
 	ck_assert_int_eq(handlers->ran_elsewhere, 0);
 }
 END_TEST
@@ -147,13 +146,12 @@ START_TEST(a_handler_never_runs_in_a_child)
 	ck_assert(getpgrp() == getpid() || setpgid(0, 0) == 0);
 	watch_handlers(SIGUSR1);
 	ck_assert_int_eq(pthread_create(&thread, NULL, signal_group, NULL), 0);
-	for (int i = 0; i < n && !wrong; i++)
+	for (int i = 0; (i < n || !handlers->ran) && !wrong; i++)
 		wrong = one_child(&m, i % 256, way(_i), 0);
 	done = 1;
 	pthread_join(thread, NULL);
 	ck_assert_msg(!wrong, "%s", m.text);
 	tell("signals to the group", n, begin);
-	ck_assert_int_gt(handlers->ran, 0);
 	ck_assert_int_eq(handlers->ran_elsewhere, 0);
 }
 END_TEST

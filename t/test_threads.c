@@ -101,8 +101,10 @@ static sem_t parted, decoyed;
    table, and 300 another file. */
 static void *own_table(void *arg)
 {
-	if (unshare(CLONE_FILES) || close(300) || open_at(300) != 300)
+	if (unshare(CLONE_FILES))
 		_exit(77);
+	if (close(300) || open_at(300) != 300)
+		_exit(96);
 	sem_post(&parted);
 	sem_wait(&decoyed);
 	return own_file_arrives(arg);
@@ -164,8 +166,11 @@ START_TEST(a_thread_with_a_table_of_its_own_passes_its_own_files)
 	fill_descriptors(&f, 400);
 	sem_init(&parted, 0, 0);
 	sem_init(&decoyed, 0, 0);
-	ck_assert_int_eq(in_thread(own_table, _i), 0);
+	int left = in_thread(own_table, _i);
 	release_descriptors(&f);
+	if (left == 77)
+		SKIP("a table of its own: %s", refused_here());
+	ck_assert_int_eq(left, 0);
 }
 END_TEST
 

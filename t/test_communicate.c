@@ -374,6 +374,41 @@ START_TEST(a_callback_may_close_the_other_ends)
 }
 END_TEST
 
+/* Its number is another's at once, of which there is nothing to hear. */
+static int take_pidfd(void *context, const char *data, size_t len)
+{
+	struct wean_child *child = context;
+	int ends[2];
+
+	(void)data, (void)len;
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	dup2(ends[0], child->pidfd);
+	child->pidfd = -1;
+	kill(child->pid, SIGKILL);
+	await_zombie(child->pid);
+	return 0;
+}
+
+START_TEST(a_callback_may_take_the_pidfd)
+{
+	struct wean_result r = { 0 };
+	struct wean_child child;
+	struct wean_io io = { .on_err = take_pidfd, .context = &child };
+	struct orphan held;
+
+	adopt_orphans();
+	start_piped(&child, 0, KID("fork-hold", "600000", "--then", "say", "2", "here",
+	                           "--then", "pause"), 0);
+	pid_t grandchild = read_pid(child.out);
+	ck_assert_int_eq(wean_communicate(&child, &io, &r), 0);
+	ck_assert_uint_eq(r.flags, WEAN_STILL_OPEN);
+	assert_signaled(&r.status, SIGKILL);
+	orphan_watch(&held, grandchild);
+	orphan_end(&held);
+	done(&child, &r);
+}
+END_TEST
+
 static int hear_slowly(void *context, const char *data, size_t len)
 {
 	usleep(20000);
@@ -830,6 +865,7 @@ static Suite *communicate_suite(void)
 	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, a_grandchild_with_the_pipes_is_not_waited_for, 0, 8);
 	tcase_add_loop_test(t, who_lingers_without_end_still_has_a_limit, 0, 2);
+	tcase_add_test(t, a_callback_may_take_the_pidfd);
 	t = case_that_needs(s, "native");
 	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, a_cap_bounds_the_memory, 0, 2);

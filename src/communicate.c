@@ -151,6 +151,7 @@ start_silence(struct talker *t)
 {
 	int linger = t->io->linger_ms;
 
+	t->idle = 0; /* it may have written since the last look */
 	t->quiet = wean_sys_deadline(linger ? linger : 100);
 }
 

@@ -365,9 +365,10 @@ START_TEST(a_callback_may_close_the_other_ends)
 	struct wean_io io = { .on_out = close_others, .context = &child, .input = pattern(MB),
 	                      .input_len = MB };
 
-	start_piped(&child, _i, KID("say", "2", "other", "--then", "say", "1", "here", "--then",
-	                            "exit-on-eof"), 0);
-	ck_assert_int_eq(poll(&(struct pollfd){ .fd = child.out, .events = POLLIN }, 1, -1), 1);
+	start_piped(&child, _i, KID("say", "2", "other", "--then", "say", "1", "here",
+	                            "--then", "exit-on-eof"), 0);
+	struct pollfd out = { .fd = child.out, .events = POLLIN };
+	ck_assert_int_eq(poll(&out, 1, -1), 1);
 	communicate(&child, &io, &r, 0, WEAN_INPUT_UNREAD);
 	assert_text(r.err, r.err_len, "");
 	done(&child, &r);

@@ -83,6 +83,8 @@ wean_child_is_over(const struct wean_child *child)
 	if (wean_handle_state(child) == HANDLE_OVER)
 		return 1; /* its number may be another's */
 	r = wean_sys_wait(child->pidfd, child->pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, NULL);
+	if (r < 0 && wean_sys_not_here(-r) && child->pidfd >= 0)
+		return wean_sys_readable(child->pidfd, 0); /* how it ended is not asked here */
 	return r == -ECHILD ? is_gone(child) : r;
 }
 

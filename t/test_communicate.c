@@ -659,9 +659,10 @@ START_TEST(a_grandchild_with_the_pipes_is_not_waited_for)
 	adopt_orphans();
 	start_piped(&child, _i, KID(hold, "600000", "--then", "write", "2", "200000",
 	                            "--then", "exit", "7"), 0);
+	pid_t grandchild = read_pid(child.out);
 	communicate(&child, &io, &r, 7, WEAN_STILL_OPEN);
 	assert_pattern(r.err, r.err_len, 200000);
-	orphan_watch(&held, atoi(r.out));
+	orphan_watch(&held, grandchild);
 	orphan_end(&held); /* nobody has signalled it */
 	done(&child, &r);
 }

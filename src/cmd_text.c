@@ -191,7 +191,7 @@ say_env(struct line *t, const wean_cmd *cmd)
 			say(t, " ");
 		}
 	if (strchr(cmd->argv[0], '=')) /* which env takes for another variable */
-		say(t, "sh -c 'exec \"$0\" \"$@\"' ");
+		say(t, "sh -c '\"$0\" \"$@\"' ");
 }
 
 static void

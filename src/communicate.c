@@ -67,7 +67,7 @@ struct talker {
 	int idle;              /* there was nothing at the last look */
 	int rest;              /* turns for what is there at the limit */
 	int over;              /* the child is */
-	int watch;             /* its pidfd, until that has told; -1: it is asked */
+	int told;              /* its pidfd has */
 	int nap;
 	int in_flags;          /* of the input's end before, or -1: as they were */
 };
@@ -139,11 +139,19 @@ is_silent(const struct talker *t)
 	return t->child->in < 0 && t->child->out < 0 && t->child->err < 0;
 }
 
+/* -1: the child is asked.  A callback may have taken its pidfd. */
+static int
+watched(const struct talker *t)
+{
+	return t->told ? -1 : t->child->pidfd;
+}
+
 static void
 start_silence(struct talker *t)
 {
 	int linger = t->io->linger_ms;
 
+	t->idle = 0; /* it may have written since the last look */
 	t->quiet = wean_sys_deadline(linger ? linger : 100);
 }
 
@@ -154,7 +162,7 @@ look_after_child(struct talker *t)
 {
 	int state = wean_handle_state(t->child);
 
-	if (t->over || state == HANDLE_ENDS_ONLY || (state == HANDLE_RUNS && t->watch >= 0))
+	if (t->over || state == HANDLE_ENDS_ONLY || (state == HANDLE_RUNS && watched(t) >= 0))
 		return;
 	if (state == HANDLE_OVER || wean_child_is_over(t->child) != 0) {
 		t->over = 1;
@@ -168,7 +176,7 @@ static int
 pause_ms(const struct talker *t, long long deadline)
 {
 	int left = wean_sys_left(t->over && t->quiet < deadline ? t->quiet : deadline);
-	int blind = !t->over && t->watch < 0
+	int blind = !t->over && watched(t) < 0
 	    && wean_handle_state(t->child) != HANDLE_ENDS_ONLY;
 
 	return blind && (left < 0 || left > t->nap) ? t->nap : left;
@@ -210,7 +218,7 @@ serve(struct talker *t, const struct asked *a)
 		else if (a->poll[i].events == SYS_POLL_OUT)
 			error = serve_input(t);
 		else
-			t->watch = -1; /* a tracer may keep the end to itself yet */
+			t->told = 1; /* a tracer may keep the end to itself yet */
 		t->nap = 1;
 		if (t->over)
 			start_silence(t);
@@ -227,7 +235,7 @@ turn(struct talker *t, long long deadline)
 	ask_about(&a, t->child->out, SYS_POLL_IN, &t->output[0]);
 	ask_about(&a, t->child->err, SYS_POLL_IN, &t->output[1]);
 	ask_about(&a, t->child->in, SYS_POLL_OUT, NULL);
-	ask_about(&a, t->over ? -1 : t->watch, SYS_POLL_IN, NULL);
+	ask_about(&a, t->over ? -1 : watched(t), SYS_POLL_IN, NULL);
 	r = wean_sys_poll(a.poll, a.n, pause_ms(t, deadline));
 	t->idle = r == 0;
 	if (r == -EINTR)
@@ -278,8 +286,7 @@ talker(struct wean_child *child, const struct wean_io *io, struct wean_result *r
 	struct talk *k = talk_of(r);
 
 	return (struct talker){ .child = child, .io = io, .result = r, .nap = 1,
-	                        .watch = child->pidfd, .rest = REST, .in_flags = -1,
-	                        .output = {
+	                        .rest = REST, .in_flags = -1, .output = {
 		{ &child->out, &k->out, &r->out, &r->out_len, io->out_max, &r->flags,
 		  WEAN_OUT_TRUNCATED, io->on_out, io->context, lines },
 		{ &child->err, &k->err, &r->err, &r->err_len, io->err_max, &r->flags,

@@ -100,8 +100,9 @@ fault_beside_options(const struct failure *f)
 
 	if (o->candidates ? !o->candidates[0] : !o->file && !f->argv[0])
 		return "the request names no program";
-	return f->argv == nothing ? "argv is NULL"
-	                          : "the fault is in the rest of the call, not in these options";
+	if (f->argv == nothing)
+		return "argv is NULL";
+	return "the fault is in the rest of the call, not in these options";
 }
 
 static void

@@ -307,7 +307,6 @@ try_rung(struct launch *l, size_t step)
 	int pid;
 
 	l->plan->table = l->table;
-	l->pidfd = -1;
 	pid = start_on(l, step);
 	if (pid >= 0 || wean_is_shortage(-pid) || l->plan->table == TABLE_COPIED)
 		return pid;

@@ -21,8 +21,8 @@ open_pidfd(struct launch *l)
 	return -ESRCH;
 }
 
-/* Its number is its own until it is reaped, by a host that does so with every child, or by
-   the kernel where SIGCHLD is ignored. */
+/* Its number is its own until it is reaped, by a host that does so with every child, or
+   by the kernel where SIGCHLD is ignored. */
 static void
 kill_started(struct launch *l)
 {

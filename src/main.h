@@ -16,7 +16,7 @@ struct command {
 	char **env_edit;
 	unsigned *groups;
 	size_t nedits;
-	int group_given;          /* and not that of a user */
+	int group_given;          /* by --gid: --uid leaves it then */
 	int verbose, json;
 	int limit_ms, grace_ms;   /* limit_ms < 0: none */
 	int captures;

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <wean_popen.h>
 
 #include "command.h"
@@ -180,11 +179,10 @@ close_by(struct stream *s, FILE *file, int pipe, int memory, long long deadline)
 static int
 make_memory(void)
 {
-	struct rlimit limit;
+	unsigned long long most = 0;
 
-	if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur < STREAM_BUFFER)
-		return -1;
-	return wean_sys_memfd("wean_pclose_status");
+	wean_sys_fsize(&most);
+	return most < STREAM_BUFFER ? -1 : wean_sys_memfd("wean_pclose_status");
 }
 
 static void

@@ -60,7 +60,8 @@ place(struct actions *a, const struct plan *p)
 static void
 open_null(struct actions *a, int fd)
 {
-	keep_error(a, posix_spawn_file_actions_addopen(&a->files, fd, "/dev/null", O_RDWR, 0));
+	keep_error(a, posix_spawn_file_actions_addopen(&a->files, fd, "/dev/null", O_RDWR,
+	                                               0));
 }
 
 static void

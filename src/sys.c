@@ -253,15 +253,27 @@ struct limit {
 	uint64_t soft, hard;
 };
 
-int
-wean_sys_nofile(unsigned long long *soft)
+static int
+ask_limit(int resource, unsigned long long *soft)
 {
 	struct limit limit;
-	int r = ICALL(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
+	int r = ICALL(SYS_prlimit64, 0, resource, NULL, &limit);
 
 	if (r == 0)
 		*soft = limit.soft;
 	return r;
+}
+
+int
+wean_sys_nofile(unsigned long long *soft)
+{
+	return ask_limit(RLIMIT_NOFILE, soft);
+}
+
+int
+wean_sys_fsize(unsigned long long *soft)
+{
+	return ask_limit(RLIMIT_FSIZE, soft);
 }
 
 int

@@ -38,7 +38,8 @@ void wean_sys_drop(int *fd);                 /* closes it, if it is one; *fd is 
    included: the one that was given, or a copy of it for one that is closed then.  What is
    negative is given back. */
 int wean_sys_lift(int fd);
-int wean_sys_nofile(unsigned long long *soft);
+int wean_sys_nofile(unsigned long long *soft); /* RLIMIT_NOFILE */
+int wean_sys_fsize(unsigned long long *soft);
 
 enum { SYS_UNSHARE = 2 };                    /* CLOSE_RANGE_UNSHARE */
 int wean_sys_close_range(unsigned first, unsigned last, unsigned flags);

@@ -14,8 +14,8 @@ try_lock(struct handle *h)
 
 enum { LOCK_TIMES = 10000, LOCK_US = 50 };
 
-/* Who holds it gives it back at once.  Found taken for a second, it is so in a copy of the
-   host that was forked meanwhile, and that thread is not in the copy. */
+/* Who holds it gives it back at once.  Found taken for a second, its holder is missing,
+   in a copy of the host that was forked meanwhile, or held up, as by a handler. */
 static void
 lock(struct handle *h)
 {
@@ -83,6 +83,8 @@ wean_child_is_over(const struct wean_child *child)
 	if (wean_handle_state(child) == HANDLE_OVER)
 		return 1; /* its number may be another's */
 	r = wean_sys_wait(child->pidfd, child->pid, SYS_ANY | SYS_NOHANG | SYS_NOREAP, NULL);
+	if (r < 0 && wean_sys_not_here(-r) && child->pidfd >= 0)
+		return wean_sys_readable(child->pidfd, 0); /* how it ended is not asked here */
 	return r == -ECHILD ? is_gone(child) : r;
 }
 
@@ -121,25 +123,26 @@ reaped_by_another(const struct wean_child *child, struct wean_status *s)
 	return 1;
 }
 
-/* Under the lock, so that every thread that waits gets the status. */
+/* Under the lock, so that every thread that waits gets the status; who was held up with
+   the lock finds it stored. */
 static int
 reap(struct wean_child *child, int flags)
 {
 	struct handle *h = wean_handle(child);
 	struct wean_status s;
-	int r = 1;
+	int r = 0;
 
-	if (h->state != HANDLE_OVER) {
+	if (wean_handle_runs(child)) {
 		do
 			r = wean_sys_wait(child->pidfd, child->pid, SYS_ANY | flags, &s);
 		while (r == -EINTR);
-		if (r == -ECHILD)
+		if (r == -ECHILD && wean_handle_runs(child))
 			r = reaped_by_another(child, &s);
 		if (r == 1)
 			store(h, &s);
 	}
 	unlock(h);
-	return r == 1 ? 0 : r == 0 ? ETIMEDOUT : -r;
+	return !wean_handle_runs(child) ? 0 : r == 0 ? ETIMEDOUT : -r;
 }
 
 /* Never longer than a moment, though another thread may sleep under the lock until the

@@ -101,6 +101,9 @@ START_TEST(environment_directory_umask_and_limits_stand_before)
 	OK(wean_cmd_setenv(cmd, "GONE", NULL));
 	OK(wean_cmd_setenv(cmd, "A", "1"));
 	assert_line(cmd, "env -u GONE 'A=1' -p");
+	cmd = make("-p=q"); /* which exec of bash takes for an option */
+	OK(wean_cmd_setenv(cmd, "A", "1"));
+	assert_line(cmd, "env 'A=1' sh -c '\"$0\" \"$@\"' '-p=q'");
 }
 END_TEST
 

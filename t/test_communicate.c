@@ -366,11 +366,47 @@ START_TEST(a_callback_may_close_the_other_ends)
 	struct wean_io io = { .on_out = close_others, .context = &child, .input = pattern(MB),
 	                      .input_len = MB };
 
-	start_piped(&child, _i, KID("say", "2", "other", "--then", "say", "1", "here", "--then",
-	                            "exit-on-eof"), 0);
-	ck_assert_int_eq(poll(&(struct pollfd){ .fd = child.out, .events = POLLIN }, 1, -1), 1);
+	start_piped(&child, _i, KID("say", "2", "other", "--then", "say", "1", "here",
+	                            "--then", "exit-on-eof"), 0);
+	struct pollfd out = { .fd = child.out, .events = POLLIN };
+	ck_assert_int_eq(poll(&out, 1, -1), 1);
 	communicate(&child, &io, &r, 0, WEAN_INPUT_UNREAD);
 	assert_text(r.err, r.err_len, "");
+	done(&child, &r);
+}
+END_TEST
+
+/* Its number is another's at once, of which there is nothing to hear. */
+static int take_pidfd(void *context, const char *data, size_t len)
+{
+	struct wean_child *child = context;
+	int ends[2];
+
+	(void)data, (void)len;
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	dup2(ends[0], child->pidfd);
+	child->pidfd = -1;
+	kill(child->pid, SIGKILL);
+	await_zombie(child->pid);
+	return 0;
+}
+
+START_TEST(a_callback_may_take_the_pidfd)
+{
+	struct wean_result r = { 0 };
+	struct wean_child child;
+	struct wean_io io = { .on_err = take_pidfd, .context = &child };
+	struct orphan held;
+
+	adopt_orphans();
+	start_piped(&child, 0, KID("fork-hold", "600000", "--then", "say", "2", "here",
+	                           "--then", "pause"), 0);
+	pid_t grandchild = read_pid(child.out);
+	ck_assert_int_eq(wean_communicate(&child, &io, &r), 0);
+	ck_assert_uint_eq(r.flags, WEAN_STILL_OPEN);
+	assert_signaled(&r.status, SIGKILL);
+	orphan_watch(&held, grandchild);
+	orphan_end(&held);
 	done(&child, &r);
 }
 END_TEST
@@ -624,9 +660,10 @@ START_TEST(a_grandchild_with_the_pipes_is_not_waited_for)
 	adopt_orphans();
 	start_piped(&child, _i, KID(hold, "600000", "--then", "write", "2", "200000",
 	                            "--then", "exit", "7"), 0);
+	pid_t grandchild = read_pid(child.out);
 	communicate(&child, &io, &r, 7, WEAN_STILL_OPEN);
 	assert_pattern(r.err, r.err_len, 200000);
-	orphan_watch(&held, atoi(r.out));
+	orphan_watch(&held, grandchild);
 	orphan_end(&held); /* nobody has signalled it */
 	done(&child, &r);
 }
@@ -831,6 +868,7 @@ static Suite *communicate_suite(void)
 	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, a_grandchild_with_the_pipes_is_not_waited_for, 0, 8);
 	tcase_add_loop_test(t, who_lingers_without_end_still_has_a_limit, 0, 2);
+	tcase_add_test(t, a_callback_may_take_the_pidfd);
 	t = case_that_needs(s, "native");
 	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, a_cap_bounds_the_memory, 0, 2);

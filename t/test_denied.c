@@ -370,6 +370,27 @@ START_TEST(who_may_not_wait_goes_on_only_after_the_exec)
 }
 END_TEST
 
+/* It cannot learn how the child ended, but sees by the pidfd that it has. */
+START_TEST(who_may_not_wait_still_gives_the_grace)
+{
+	const struct wean_options opt = { .out = WEAN_PIPE };
+	struct wean_child child;
+	int status;
+
+	if (!can_deny())
+		SKIP("no filter of system calls");
+	start(&child, KID("on", "15", "6", "--then", "say", "1", "ready", "--then", "pause"),
+	      &opt);
+	await_ready(child.out);
+	ck_assert(deny(SYS_waitid, refusals[_i]));
+	ck_assert_int_eq(wean_stop(&child, 60000, NULL), refusals[_i]);
+	ck_assert_int_eq(waitpid(child.pid, &status, 0), child.pid);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 6);
+	wean_release(&child);
+}
+END_TEST
+
 /* ---- what is remembered -------------------------------------------------- */
 
 static int second_start(void *arg)
@@ -448,6 +469,7 @@ static Suite *denied_suite(void)
 	                    REFUSALS);
 	tcase_add_loop_test(later, who_may_not_wait_goes_on_only_after_the_exec, 0,
 	                    REFUSALS * WAYS);
+	tcase_add_loop_test(later, who_may_not_wait_still_gives_the_grace, 0, REFUSALS);
 	suite_add_tcase(s, later);
 	tcase_set_tags(counted, "seccomp ptrace native");
 	tcase_add_loop_test(counted, what_was_refused_is_not_tried_again, 0, WAYS);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "attributes.h"
 #include "denying.h"
+#include "talking.h"
 
 #include "../src/clone3.h"
 #include "../src/sys.h"
@@ -227,6 +228,16 @@ static int held; /* it was */
 static int until_gone; /* the caller learns of the exec when the child is over */
 static int kills;
 
+/* The look that is the last before the limit passes is to be this one of them. */
+static struct last_look { int input, after, ms; } last_look;
+
+static void let_it_write(pid_t pid)
+{
+	close(last_look.input);
+	await_zombie(pid);
+	usleep((useconds_t)last_look.ms * 1000);
+}
+
 static void await_stop(pid_t pid)
 {
 	char path[64], line[128] = "";
@@ -249,6 +260,8 @@ int __wrap_wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *stat
 		__atomic_store_n(&held, 1, __ATOMIC_RELAXED);
 		await_stop(pid);
 	}
+	if (flags & SYS_NOREAP && last_look.after && --last_look.after == 0)
+		let_it_write(pid);
 	int r = __real_wean_sys_wait(pidfd, pid, flags, status);
 	while (flags & SYS_UNBORN && r == -ECHILD && until_gone && !kill(pid, 0))
 		sched_yield();
@@ -307,6 +320,30 @@ START_TEST(a_child_that_is_gone_is_not_killed_by_its_number)
 }
 END_TEST
 
+/* It writes and ends between the last poll and the look that comes after it, at the
+   limit. */
+START_TEST(what_is_written_between_a_poll_and_a_look_is_read)
+{
+	struct wean_options o = { .in = WEAN_PIPE, .out = WEAN_PIPE };
+	struct wean_io io = { .timeout_ms = 20 };
+	struct wean_result r = { 0 };
+	struct wean_child child;
+	int input, error;
+
+	start(&child, KID("cat", "--then", "say", "1", "late"), &o);
+	without_pidfd(&child);
+	input = child.in;
+	child.in = -1;
+	do
+		last_look = (struct last_look){ .input = input, .after = 2, .ms = io.timeout_ms };
+	while ((error = wean_communicate(&child, &io, &r)) == ETIMEDOUT && last_look.after);
+	ck_assert_int_eq(error, 0);
+	assert_text(r.out, r.out_len, "late\n");
+	wean_result_free(&r);
+	wean_release(&child);
+}
+END_TEST
+
 /* ------------------------------------------------------------------------- */
 
 static Suite *denied_flags_suite(void)
@@ -329,6 +366,7 @@ static Suite *denied_flags_suite(void)
 	tcase_add_loop_test(t, a_number_that_a_refused_call_gave_is_nobodys_pidfd, 0, WAYS);
 	tcase_add_loop_test(t, a_stop_of_the_programs_own_is_left_to_it, 0, WAYS);
 	tcase_add_loop_test(t, a_child_that_is_gone_is_not_killed_by_its_number, 0, WAYS);
+	tcase_add_test(t, what_is_written_between_a_poll_and_a_look_is_read);
 	suite_add_tcase(s, t);
 	tcase_set_tags(both, "default seccomp");
 	tcase_add_unchecked_fixture(both, scratch_make, scratch_remove);

@@ -128,6 +128,41 @@ START_TEST(a_copy_that_is_forked_while_a_thread_waits_does_not_hang)
 }
 END_TEST
 
+static int stays, may_go;
+
+static void stay(int sig)
+{
+	(void)sig;
+	__atomic_store_n(&stays, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&may_go, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+/* The thread that was to reap it finds the status, though the kernel tells it no more. */
+START_TEST(a_thread_that_is_held_up_by_a_handler_holds_up_no_other)
+{
+	struct waiter w = { .timeout = -1 };
+	struct wean_status s, again;
+
+	start_told(&shared, KID("cat", "--then", "exit", "4"), 1);
+	handle(SIGUSR1, stay);
+	start_waiter(&w);
+	ck_assert_int_eq(pthread_kill(w.thread, SIGUSR1), 0);
+	while (!__atomic_load_n(&stays, __ATOMIC_ACQUIRE))
+		sched_yield();
+	let_go(&shared);
+	await_zombie(shared.pid);
+	ck_assert_int_eq(wean_wait(&shared, 0, &s), 0);
+	assert_exited(&s, 4);
+	__atomic_store_n(&may_go, 1, __ATOMIC_RELEASE);
+	ck_assert_int_eq(pthread_join(w.thread, NULL), 0);
+	ck_assert_int_eq(wean_wait(&shared, 0, &again), 0);
+	ck_assert_mem_eq(&w.status, &s, sizeof s);
+	ck_assert_mem_eq(&again, &s, sizeof s);
+	wean_release(&shared);
+}
+END_TEST
+
 /* ---- somebody else reaps ------------------------------------------------ */
 
 /* Right, or honestly unknown where the kernel does not tell: never a success that
@@ -362,6 +397,7 @@ static Suite *reaped_suite(void)
 	tcase_add_loop_test(t, each_of_several_threads_gets_the_status, 0, 2);
 	tcase_add_loop_test(t, a_copy_that_is_forked_while_a_thread_waits_does_not_hang, 0,
 	                    2);
+	tcase_add_test(t, a_thread_that_is_held_up_by_a_handler_holds_up_no_other);
 	tcase_add_loop_test(t, a_host_that_ignores_sigchld_gets_a_status, 0, 2);
 	tcase_add_loop_test(t, a_host_whose_handler_reaps_gets_a_status, 0, 2);
 	tcase_add_loop_test(t, a_host_whose_thread_reaps_gets_a_status, 0, 2);

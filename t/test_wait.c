@@ -290,9 +290,10 @@ START_TEST(a_pidfd_that_was_made_non_blocking_is_waited_for)
 	struct wean_child child;
 	struct wean_status s;
 
-	start(&child, KID("sleep", "20", "--then", "exit", "6"), NULL);
+	start_told(&child, KID("cat", "--then", "sleep", "20", "--then", "exit", "6"), 1);
 	ck_assert_int_eq(fcntl(child.pidfd, F_SETFL, O_NONBLOCK), 0);
 	ck_assert_int_eq(wean_wait(&child, 0, &s), ETIMEDOUT);
+	let_go(&child);
 	ck_assert_int_eq(wean_wait(&child, timeouts[_i], &s), 0);
 	assert_exited(&s, 6);
 	wean_release(&child);

@@ -50,6 +50,15 @@ for _, options in ipairs{ { file = "a\0b" }, { dir = "/\0" }, { env = { "A=\0" }
 	gives(false)(good)
 	gives("a word has a zero byte")(message:match("a word.*"))
 end
+for _, options in ipairs{ { uid = 2^32, flags = wean.SET_UID }, { uid = 0/0 }, { gid = -1 },
+	{ uid = 2^32 * 1ULL }, { umask = 0.5 }, { flags = -1 },
+	{ groups = { 1, 2^32 }, flags = wean.SET_GROUPS },
+	{ limits = { { resource = 7, soft = -1 } } }, { fds = { { source = 2^32 } } } } do
+	local good, message = pcall(wean.spawn, { kid }, options)
+	gives(false, "it can't be")(good, tostring(message):match("it can't be"))
+end
+gives(false)((pcall(wean.spawn, { kid }, { fds = { { tagret = 3 } } })))
+gives(false)((pcall(wean.run, { kid }, nil, { timeout_ms = 2^32 + 1 })))
 gives(true)((pcall(wean.run, { kid }, { groups = { 1, 2 }, flags = wean.SET_GROUPS })))
 for _ = 1, 200 do
 	local edits = {}

@@ -183,6 +183,30 @@ class Popen(unittest.TestCase):
         finally:
             signal.signal(signal.SIGALRM, before)
 
+    def test_an_interruption_at_the_end_loses_nothing(self):
+        def interrupt(*_):
+            raise ZeroDivisionError
+
+        def trip():
+            time.sleep(0.05)
+            signal.pthread_kill(threading.get_ident(), signal.SIGALRM)
+            with open(to, "wb") as file:
+                file.write(b"said")
+
+        before = signal.signal(signal.SIGALRM, interrupt)
+        source, to = os.pipe()
+        thread = threading.Thread(target=trip)  # its signal does not end the call
+        try:
+            with open(source) as file, self.start(
+                    "cat", stdin=file, stdout=-1, stderr=-1) as child:
+                with self.assertRaises(ZeroDivisionError):
+                    thread.start()
+                    child.communicate()
+                self.assertEqual(child.communicate(), (b"said", b""))
+            thread.join()
+        finally:
+            signal.signal(signal.SIGALRM, before)
+
     def test_what_came_until_the_limit_is_told(self):
         with self.start("echo", "begun", "--then", "pause",
                         stdout=-1, text=True) as child:
@@ -191,9 +215,10 @@ class Popen(unittest.TestCase):
                 with self.assertRaises(subprocess.TimeoutExpired) as caught:
                     child.communicate(timeout=0.01)
                 out = caught.exception.output
-            self.assertEqual(out, b"begun\n")
             child.terminate()
             self.assertEqual(child.communicate(), ("begun\n", None))
+        self.assertEqual(out, b"begun\n")
+        self.assertEqual(caught.exception.args, (child.args, 0.01))
 
     def test_communicate_works_after_a_wait(self):
         with self.start("echo", "said", stdout=-1, stderr=-1) as child:

@@ -168,12 +168,31 @@ local function words(kept, values)
 	return list
 end
 
+-- * C takes another number where one does not fit: 2^32, as a uid, would be root.
+local function assign(to, name, value)
+	to[name] = word(value)
+	local there = to[name]
+	if type(value) == "number" then
+		there = tonumber(there)
+	end
+	if type(value) ~= "string" and tonumber(value) and there ~= value then
+		error(("%s: it can't be %s"):format(name, tostring(value)), 0)
+	end
+end
+
 local function array(element)
 	return function(kept, values)
-		for _, value in ipairs(values) do
-			word(type(value) == "table" and value.path)
+		local list = keep(kept, ffi.new(element .. "[?]", #values))
+		for i = 1, #values do
+			if type(values[i]) == "table" then
+				for name, member in pairs(values[i]) do
+					assign(list[i - 1], name, member)
+				end
+			else
+				assign(list, i - 1, values[i])
+			end
 		end
-		return keep(kept, ffi.new(element .. "[?]", #values, values))
+		return list
 	end
 end
 
@@ -189,7 +208,13 @@ local function set(kept, struct, members)
 	keep(kept, members)
 	for name, value in pairs(members or {}) do
 		local make = lists[name] or counted[name]
-		struct[name] = make and make(kept, value) or name ~= "input" and word(value) or value
+		if make then
+			struct[name] = make(kept, value)
+		elseif name == "input" then
+			struct.input = value
+		else
+			assign(struct, name, value)
+		end
 		if counted[name] then
 			struct["n" .. name] = #value
 		end

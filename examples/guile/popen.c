@@ -120,6 +120,15 @@ static void *some(size_t n, size_t size)
 	return memory;
 }
 
+/* C would end it there; libguile refuses it itself, but not in every encoding. */
+static void refuse_nul(SCM word, const char *caller)
+{
+	SCM at = scm_string_index(word, SCM_MAKE_CHAR(0), SCM_UNDEFINED, SCM_UNDEFINED);
+
+	if (scm_is_true(at))
+		scm_misc_error(caller, "It has a zero byte: ~S", scm_list_1(word));
+}
+
 static char **to_argv(SCM words, const char *caller)
 {
 	long n = scm_ilength(words);
@@ -130,6 +139,7 @@ static char **to_argv(SCM words, const char *caller)
 	for (long i = 0; i < n; i++, words = scm_cdr(words)) {
 		argv[i] = scm_to_locale_string(scm_car(words));
 		scm_dynwind_free(argv[i]);
+		refuse_nul(scm_car(words), caller);
 	}
 	return argv;
 }

@@ -190,6 +190,13 @@
         (key-of (open-input-pipe 3))
         (key-of (pipeline '(())))))
 
+(test-equal "a word with a zero byte is refused"
+  '(misc-error misc-error misc-error)
+  (let ((word (string #\: #\nul #\:)))
+    (list (key-of (open-kid "r" word))
+          (key-of (open-input-pipe word))
+          (key-of (pipeline `((,kid ,word)))))))
+
 ;;; What the child has.
 
 (test-equal "a child has three descriptors, whatever is open here"

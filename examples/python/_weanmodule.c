@@ -420,6 +420,7 @@ typedef struct {
 	struct wean_child child;
 	struct wean_result result;
 	Py_buffer input;
+	PyObject *said;        /* what communicate() gave in the end */
 	int waiters;           /* threads in a call that may use the pidfd */
 	int is_over, is_talking;
 } Child;
@@ -455,6 +456,7 @@ child_dealloc(PyObject *self)
 	wean_result_free(&c->result);
 	wean_release(&c->child);
 	PyBuffer_Release(&c->input);
+	Py_XDECREF(c->said);
 	type->tp_free(self);
 	Py_DECREF(type);
 }
@@ -548,6 +550,7 @@ child_attach(PyObject *self, PyObject *args)
 
 	if (!is_free(c))
 		return NULL;
+	Py_CLEAR(c->said);
 	PyBuffer_Release(&c->input);
 	if (!PyArg_ParseTuple(args, "y*iii:attach", &c->input, &in, &out, &err))
 		return NULL;
@@ -565,6 +568,8 @@ output(const char *data, size_t len)
 	Py_RETURN_NONE;
 }
 
+/* It may be called once more after the end: a handler that throws may run between the
+   return from here and the use of what was returned. */
 static PyObject *
 child_communicate(PyObject *self, PyObject *args)
 {
@@ -576,6 +581,8 @@ child_communicate(PyObject *self, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "i:communicate", &io.timeout_ms) || !is_free(c))
 		return NULL;
+	if (c->said)
+		return Py_NewRef(c->said);
 	io.input = c->input.buf;
 	io.input_len = (size_t)c->input.len;
 	begin_wait(c);
@@ -590,6 +597,7 @@ child_communicate(PyObject *self, PyObject *args)
 	said = Py_BuildValue("NNN", PyBool_FromLong(!error), output(r->out, r->out_len),
 	                     output(r->err, r->err_len));
 	if (said && !error) {
+		c->said = Py_NewRef(said);
 		wean_result_free(r);
 		PyBuffer_Release(&c->input);
 	}
@@ -605,7 +613,7 @@ static PyMethodDef child_methods[] = {
 	{ "attach", child_attach, METH_VARARGS,
 	  "attach(input, in, out, err): what to write; our ends of the pipes, or -1." },
 	{ "communicate", child_communicate, METH_VARARGS,
-	  "communicate(ms): (True, out, err), once; (False, ...): call again." },
+	  "communicate(ms): (True, out, err); (False, ...): call again." },
 	{ NULL, NULL, 0, NULL },
 };
 

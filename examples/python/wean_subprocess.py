@@ -54,7 +54,6 @@ def _number(file):
 class Popen(_Popen):
     _child = None  # before the start
     _is_attached = False
-    _said = None
 
     def _execute_child(self, *args, **kwargs):
         super()._execute_child(*args, **kwargs)
@@ -92,15 +91,13 @@ class Popen(_Popen):
             return super()._communicate(input, endtime, orig_timeout)
         if not self._is_attached:
             self._attach(input)
-        while not self._said:
+        done = False
+        while not done:
             # To wean 0 is no limit at all.
-            done, *said = self._child.communicate(_left(endtime) or 1)
-            if done:
-                self._said = said
-            elif _left(endtime) == 0:
+            done, out, err = self._child.communicate(_left(endtime) or 1)
+            if not done and _left(endtime) == 0:
                 raise subprocess.TimeoutExpired(
-                    self.args, orig_timeout, *(data or None for data in said))
-        out, err = self._said
+                    self.args, orig_timeout, output=out or None, stderr=err or None)
         return self._finish(self.stdout, out), self._finish(self.stderr, err)
 
     def _attach(self, input):

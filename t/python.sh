@@ -2,8 +2,9 @@
 # examples/python: the module is built for each interpreter that is here, and does what
 # t/python.py says.  Then Python's own test_subprocess judges it, under the first of them
 # or under all that PYTHON names: what fails there, and why, is in t/python.py too.  (It
-# takes long: without PYTHON only the layer that has all of wean in it, and not in legs
-# that do repeated things less often.)  A start takes no more system calls than Python's
+# takes long: without PYTHON only the layer that has all of wean in it, without the class
+# that does all once more by select(2), which is not called, and not in legs that do
+# repeated things less often.)  A start takes no more system calls than Python's
 # own, a wait does not look every now and then, and other threads run during an exec.
 set -u
 
@@ -48,7 +49,7 @@ judge() {
 		missing="$missing, test_subprocess of python $version"
 		return
 	}
-	parts='ProcessTestCase ProcessTestCaseNoPoll POSIXProcessTestCase others'
+	parts="ProcessTestCase ${PYTHON:+ProcessTestCaseNoPoll }POSIXProcessTestCase others"
 	layers=${PYTHON:+1 }2
 	for layer in $layers; do
 		for part in $parts; do

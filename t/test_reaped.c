@@ -351,6 +351,7 @@ static int communicate_with_traced(void *arg)
 	start_told(&child, KID("cat"), 1);
 	if (pipe2(told, O_CLOEXEC) || pipe2(go, O_CLOEXEC) || pipe2(out, O_CLOEXEC))
 		return -1;
+	await_state(child.pid, 'S'); /* it reads: t/count.c has let go of it at the exec */
 	pid_t tracer = start_tracer(child.pid, told[1], go[0]);
 	close(told[1]);
 	if (read(told[0], &c, 1) != 1)

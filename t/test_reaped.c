@@ -398,13 +398,17 @@ static Suite *reaped_suite(void)
 	tcase_add_loop_test(t, each_of_several_threads_gets_the_status, 0, 2);
 	tcase_add_loop_test(t, a_copy_that_is_forked_while_a_thread_waits_does_not_hang, 0,
 	                    2);
-	tcase_add_test(t, a_thread_that_is_held_up_by_a_handler_holds_up_no_other);
 	tcase_add_loop_test(t, a_host_that_ignores_sigchld_gets_a_status, 0, 2);
 	tcase_add_loop_test(t, a_host_whose_handler_reaps_gets_a_status, 0, 2);
 	tcase_add_loop_test(t, a_host_whose_thread_reaps_gets_a_status, 0, 2);
 	tcase_add_loop_test(t, a_child_reaped_long_before_the_wait_is_over, 0, 2);
 	tcase_add_loop_test(t, a_stopped_child_is_not_over, 0, 2);
 	suite_add_tcase(s, t);
+
+	t = case_that_needs(s, "signals");
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
+	tcase_set_timeout(t, 30);
+	tcase_add_test(t, a_thread_that_is_held_up_by_a_handler_holds_up_no_other);
 
 	t = case_that_needs(s, "ptrace");
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);

@@ -29,10 +29,12 @@ name_length(const char *variable)
 	return strcspn(variable, "=");
 }
 
-int
-wean_env_is_nameless(const char *edit)
+const char *
+wean_env_nameless(char *const *edits)
 {
-	return name_length(edit) == 0;
+	while (edits && *edits && name_length(*edits) > 0)
+		edits++;
+	return edits ? *edits : NULL;
 }
 
 /* The last edit of the variable that `variable` names or sets. */

@@ -9,8 +9,8 @@ const char *wean_env_value(char *const *env, const char *name);
 
 size_t wean_env_count(char *const *list);
 
-/* An edit that names no variable. */
-int wean_env_is_nameless(const char *edit);
+/* The first edit that names no variable, NULL: there is none. */
+const char *wean_env_nameless(char *const *edits);
 
 /* Writes env with the edits over it ("NAME=VALUE" sets, "NAME" removes, the last one
    counts) into merged, which has room for the entries of both and NULL.  An edited

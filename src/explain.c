@@ -80,16 +80,6 @@ is_of_limits(const struct failure *f)
 	    && f->opt->limits[i].reserved;
 }
 
-static const char *
-nameless_edit(const struct failure *f)
-{
-	char *const *edits = f->opt->env_edit;
-
-	while (edits && *edits && !wean_env_is_nameless(*edits))
-		edits++;
-	return edits ? *edits : NULL;
-}
-
 /* For an argv, or an environment, that is NULL. */
 static char *const nothing[] = { NULL };
 
@@ -122,8 +112,8 @@ explain_options(struct text *t, const struct failure *f)
 		add(t, " of limits has a reserved member set");
 	} else if (entry(f) || standard(f) >= 0) {
 		explain_entry(t, f);
-	} else if (nameless_edit(f)) {
-		add_quoted(t, nameless_edit(f));
+	} else if (wean_env_nameless(f->opt->env_edit)) {
+		add_quoted(t, wean_env_nameless(f->opt->env_edit));
 		add(t, " in env_edit names no variable");
 	} else {
 		add(t, fault_beside_options(f));

@@ -110,9 +110,8 @@ plan_env(struct plan *p)
 	p->env = base ? base : no_strings;
 	if (!edits)
 		return 0;
-	for (size_t i = 0; edits[i]; i++)
-		if (wean_env_is_nameless(edits[i]))
-			return plan_fail(p, WEAN_STAGE_OPTIONS, -1, EINVAL);
+	if (wean_env_nameless(edits))
+		return plan_fail(p, WEAN_STAGE_OPTIONS, -1, EINVAL);
 	env = wean_plan_take(p, wean_env_count(p->env) + wean_env_count(edits) + 1, sizeof env[0]);
 	if (!env)
 		return plan_no_memory(p);

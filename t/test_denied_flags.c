@@ -1,7 +1,6 @@
 /* test_denied_flags.c - clone3(2) that refuses some of its flags, as older kernels do: they
    are done without, and the call itself is not given up. */
 #define _GNU_SOURCE
-#include "attributes.h"
 #include "denying.h"
 #include "talking.h"
 
@@ -238,17 +237,6 @@ static void let_it_write(pid_t pid)
 	usleep((useconds_t)last_look.ms * 1000);
 }
 
-static void await_stop(pid_t pid)
-{
-	char path[64], line[128] = "";
-
-	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-	while (!strstr(line, "(stopped)")) {
-		sched_yield();
-		read_line(path, "State:", line, sizeof line);
-	}
-}
-
 int __real_wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *status);
 int __wrap_wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *status);
 
@@ -258,7 +246,7 @@ int __wrap_wean_sys_wait(int pidfd, int pid, int flags, struct wean_status *stat
 	if (flags & SYS_STOPPED && late) {
 		late = 0;
 		__atomic_store_n(&held, 1, __ATOMIC_RELAXED);
-		await_stop(pid);
+		await_state(pid, 'T');
 	}
 	if (flags & SYS_NOREAP && last_look.after && --last_look.after == 0)
 		let_it_write(pid);

@@ -18,24 +18,6 @@ static void start_told(struct wean_child *child, char *const argv[], int with_pi
 		without_pidfd(child);
 }
 
-static char process_state(pid_t pid)
-{
-	char path[64], line[512] = "", *end;
-
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof line - 1);
-	close(fd);
-	end = n > 0 ? strrchr(line, ')') : NULL;
-	return end ? end[2] : '?';
-}
-
-static void await_state(pid_t pid, char state)
-{
-	while (process_state(pid) != state)
-		sched_yield();
-}
-
 /* ---- several threads ---------------------------------------------------- */
 
 static struct wean_child shared;

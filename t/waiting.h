@@ -4,6 +4,7 @@
 
 #include "spawning.h"
 
+#include <sched.h>
 #include <time.h>
 
 static inline long long now_us(void)
@@ -71,6 +72,25 @@ static inline void let_go(struct wean_child *child)
 {
 	close(child->in);
 	child->in = -1;
+}
+
+static inline char process_state(pid_t pid)
+{
+	char path[64], line[512] = "", *end;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof line - 1);
+	close(fd);
+	end = n > 0 ? strrchr(line, ')') : NULL;
+	return end ? end[2] : '?';
+}
+
+/* As ps(1) has it: R, S, T ... */
+static inline void await_state(pid_t pid, char state)
+{
+	while (process_state(pid) != state)
+		sched_yield();
 }
 
 /* Until it is over, which is not taken from whoever waits for it. */
